@@ -1,0 +1,41 @@
+# Two commands matter: `make run` and `make test`. Both set up everything they need; the second time is quick.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: help run test lint unit soak clean
+.DEFAULT_GOAL := help
+
+help:  ## what there is to make
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(READY): pyproject.toml constraints.txt
+	@echo "==> set-up: a virtual environment in $(VENV) (once, and again when dependencies change)"
+	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all]" --group dev
+	@touch $@
+
+run: $(READY)  ## set up and show what is there
+	@$(BIN)/portcullis demo
+
+test: lint unit  ## set up and run everything: ruff, mypy, the import contract, pytest
+
+lint: $(READY)  ## ruff, mypy, import contract
+	@echo "==> ruff, mypy, import contract"
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+unit: $(READY)  ## pytest
+	@echo "==> pytest"
+	@$(BIN)/python -m pytest -m "not soak" -n 2
+
+soak: $(READY)  ## the long runs
+	@echo "==> pytest, the long ones"
+	@$(BIN)/python -m pytest -m soak --timeout 0
+
+clean:  ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist *.egg-info
