@@ -1,0 +1,61 @@
+"""What can go wrong between us and Kafka, sorted by what the caller must do about it.
+
+| error               | what it means                                    | what to do                        |
+| ------------------- | ------------------------------------------------ | --------------------------------- |
+| `RetriableError`    | nothing happened yet, it may work later          | call again                        |
+| `AbortableError`    | this transaction cannot commit                   | abort, discard, restore           |
+| `StaleGroupError`   | not (any longer) in the group's generation       | as above; its partitions are gone |
+| `FencedError`       | another producer took over this transactional id | discard, restore                  |
+| `UnclearError`      | the commit was sent, its outcome is unknown      | discard, restore                  |
+| `DeniedError`       | not authenticated, or not authorized             | stop, tell the operator           |
+| `UnknownTopicError` | the topic or partition does not exist            | stop, or create it                |
+| `TopicExistsError`  | a topic of that name is there already            | use it, or stop                   |
+| `TooLargeError`     | a record exceeds what topic or client accept     | split it, or refuse it            |
+| `FatalError`        | anything else that repeating does not cure       | discard the client, stop          |
+
+Messages name topics, partitions, offsets and groups, never keys or values of records.
+"""
+
+
+class KafkaError(Exception):
+    """Root of everything that the port raises."""
+
+
+class RetriableError(KafkaError):
+    """Nothing happened yet, and it may work later."""
+
+
+class AbortableError(KafkaError):
+    """The transaction cannot commit and has to be aborted."""
+
+
+class StaleGroupError(AbortableError):
+    """The consumer is not, or no longer, a member of the group's current generation."""
+
+
+class FencedError(KafkaError):
+    """Another producer has taken over the transactional id: this one must never be used again."""
+
+
+class UnclearError(KafkaError):
+    """A commit was sent and nobody knows whether it happened."""
+
+
+class DeniedError(KafkaError):
+    """The broker refused who we are, or what we want to do."""
+
+
+class UnknownTopicError(KafkaError):
+    """There is no such topic or partition."""
+
+
+class TopicExistsError(KafkaError):
+    """There is such a topic already."""
+
+
+class TooLargeError(KafkaError):
+    """A record is larger than the topic or the client allows."""
+
+
+class FatalError(KafkaError):
+    """Repeating will not help."""
