@@ -197,7 +197,7 @@ class TransactionalProducer(Protocol):
         """Wait until every record handed over is acknowledged; raise the first failure."""
 
     def send_offsets(self, offsets: Mapping[Partition, Committed], token: GroupToken) -> None:
-        """Make the group's offsets part of the transaction; `StaleGroupError` for a token that proves nothing."""
+        """Make the group's offsets part of it; `StaleGroupError` for a token that proves no membership."""
 
     def commit(self) -> None:
         """Make everything visible. `UnclearError` means that nobody knows whether it happened."""
