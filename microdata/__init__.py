@@ -1,1 +1,64 @@
-"""."""
+"""What data is: schemas, hierarchies, encoded tables, generalizations and what they cost."""
+
+from microdata.boxes import Boxes
+from microdata.compile import kernel
+from microdata.errors import (
+    Cancelled,
+    DataError,
+    GuaranteeError,
+    HierarchyError,
+    InfeasibleError,
+    PortcullisError,
+    SchemaError,
+)
+from microdata.geometry import Geometry, box_loss, geometry, range_loss
+from microdata.hierarchy import Hierarchy
+from microdata.loss import (
+    attribute_loss,
+    average_class_size,
+    class_loss,
+    discernibility,
+    entropy_loss,
+    table_loss,
+)
+from microdata.progress import Progress, silent
+from microdata.publication import Publication
+from microdata.randomness import Words, seeded_words, system_words, words
+from microdata.schema import Attribute, Category, Number, PersonSource, Schema
+from microdata.table import Table
+
+__all__ = [
+    "Attribute",
+    "Boxes",
+    "Cancelled",
+    "Category",
+    "DataError",
+    "Geometry",
+    "GuaranteeError",
+    "Hierarchy",
+    "HierarchyError",
+    "InfeasibleError",
+    "Number",
+    "PersonSource",
+    "PortcullisError",
+    "Progress",
+    "Publication",
+    "Schema",
+    "SchemaError",
+    "Table",
+    "Words",
+    "attribute_loss",
+    "average_class_size",
+    "box_loss",
+    "class_loss",
+    "discernibility",
+    "entropy_loss",
+    "geometry",
+    "kernel",
+    "range_loss",
+    "seeded_words",
+    "silent",
+    "system_words",
+    "table_loss",
+    "words",
+]

@@ -1,0 +1,290 @@
+"""Generalization hierarchies: trees over the values of a category, made for lookups instead of walks.
+
+Nodes are numbered in pre-order, leaves from left to right. Every node covers one contiguous run of leaves, so a set
+of values is a pair of leaf indexes and its lowest common ancestor (LCA) is a range query over the ancestors of
+neighbouring leaves: two lookups in a sparse table, whatever the size of the tree.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from microdata.errors import HierarchyError
+
+Nested: TypeAlias = Mapping[str, "Nested"] | Sequence[str] | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Hierarchy:
+    """A tree with distinct labels; arrays are indexed by node (pre-order) or by leaf (left to right).
+
+    >>> tree = Hierarchy.from_mapping({"World": {"Europe": ["France", "Spain"], "Asia": ["Japan"]}})
+    >>> tree.leaves
+    ('France', 'Spain', 'Japan')
+    >>> tree.labels[int(tree.lca(0, 1))]
+    'Europe'
+    """
+
+    labels: tuple[str, ...]
+    parent: NDArray[np.int32]
+    """Parent of each node; -1 for the root, which is node 0."""
+    first: NDArray[np.int32]
+    last: NDArray[np.int32]
+    """First and last leaf below each node."""
+    leaf_count: NDArray[np.int32]
+    """Number of leaves below each node."""
+    height: NDArray[np.int32]
+    """Longest way down to a leaf: 0 for leaves."""
+    leaf_nodes: NDArray[np.int32]
+    """Node of each leaf."""
+    neighbours: NDArray[np.int32]
+    """Sparse table: row r, column i holds the LCA of leaves i … i + 2**r."""
+
+    @classmethod
+    def from_mapping(cls, tree: Mapping[str, Nested]) -> Hierarchy:
+        """Build from a nested mapping with one root: `{root: {inner: [leaf, leaf], …}}`."""
+        if len(tree) != 1:
+            raise HierarchyError(f"a hierarchy has one root, this mapping has {len(tree)}")
+        edges: dict[str, str | None] = {}
+        _collect(tree, None, edges)
+        return cls._from_parents(edges)
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Sequence[str]]) -> Hierarchy:
+        """Build from rows of labels, each from a leaf to the root.
+
+        A label repeated along a row (`Other;Other;*`) is one node: that is how unbalanced trees are commonly written.
+        """
+        edges: dict[str, str | None] = {}
+        leaves: set[str] = set()
+        for number, row in enumerate(rows, start=1):
+            path = _path(row, number)
+            if path[0] in leaves:
+                raise HierarchyError(f"label {path[0]!r} appears twice as a leaf (row {number})")
+            leaves.add(path[0])
+            for label, parent in zip(path, [*path[1:], None], strict=True):
+                if edges.setdefault(label, parent) != parent:
+                    given = " and ".join(repr(p) if p else "no parent" for p in (edges[label], parent))
+                    raise HierarchyError(f"label {label!r} has two parents: {given} (row {number})")
+        inner = leaves & {parent for parent in edges.values() if parent is not None}
+        if inner:
+            raise HierarchyError(f"label {min(inner)!r} is both a leaf and an inner node")
+        return cls._from_parents(edges)
+
+    @classmethod
+    def from_csv(cls, path: str | Path) -> Hierarchy:
+        """Read the field's common format: one row per leaf, leaf to root, separated by `;` or `,`."""
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError:
+            raise HierarchyError(f"{path}: not UTF-8 text") from None
+        except OSError as error:
+            raise HierarchyError(f"{path}: cannot be read ({error.strerror})") from None
+        delimiter = ";" if ";" in text else ","
+        rows = [row for row in csv.reader(text.splitlines(), delimiter=delimiter) if any(row)]
+        if not rows:
+            raise HierarchyError(f"{path}: no rows")
+        try:
+            return cls.from_rows(rows)
+        except HierarchyError as error:
+            raise HierarchyError(f"{path}: {error}") from None
+
+    @classmethod
+    def flat(cls, leaves: Iterable[str], root: str = "*") -> Hierarchy:
+        """The tree in which every leaf hangs from the root: a value is published as it is or not at all."""
+        return cls.from_mapping({root: list(leaves)})
+
+    @classmethod
+    def _from_parents(cls, edges: Mapping[str, str | None]) -> Hierarchy:
+        """Number the nodes of a checked label → parent mapping whose siblings stand in their final order."""
+        children: dict[str, list[str]] = {label: [] for label in edges}
+        roots = [label for label, parent in edges.items() if parent is None]
+        for label, parent in edges.items():
+            if parent is not None:
+                children[parent].append(label)
+        if not roots:
+            raise HierarchyError(f"label {next(iter(edges))!r} is its own ancestor: the rows form a cycle")
+        if len(roots) > 1:
+            named = ", ".join(repr(label) for label in roots[:3])
+            raise HierarchyError(f"a hierarchy has one root, this one has {len(roots)}: {named}")
+        labels, parent_of = _preorder(roots[0], children)
+        return cls(labels, parent_of, *_ranges(parent_of))
+
+    @cached_property
+    def leaves(self) -> tuple[str, ...]:
+        """Labels of the leaves, left to right."""
+        return tuple(self.labels[node] for node in self.leaf_nodes)
+
+    @property
+    def size(self) -> int:
+        """Number of leaves."""
+        return len(self.leaf_nodes)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        return f"<Hierarchy {self.labels[0]!r}: {self.size} leaves, {len(self.labels)} nodes, height {self.height[0]}>"
+
+    def lca(self, lo: ArrayLike, hi: ArrayLike) -> NDArray[np.int32]:
+        """Node of the lowest common ancestor of the leaves `lo … hi`, for whole arrays at once."""
+        low, high = np.broadcast_arrays(np.asarray(lo, np.int64), np.asarray(hi, np.int64))
+        span = high - low
+        # frexp's exponent is the bit length, exactly, for every span below 2**53.
+        level = np.maximum(np.frexp(np.maximum(span, 1).astype(np.float64))[1] - 1, 0)
+        if self.size == 1:
+            return self.leaf_nodes[low]
+        left = self.neighbours[level, np.minimum(low, self.size - 2)]
+        right = self.neighbours[level, np.maximum(high - (1 << level), 0)]
+        wider = np.where(self.leaf_count[left] >= self.leaf_count[right], left, right)
+        return np.where(span == 0, self.leaf_nodes[low], wider).astype(np.int32)
+
+    @cached_property
+    def codes(self) -> dict[str, int]:
+        """Leaf index of each leaf label."""
+        return {label: index for index, label in enumerate(self.leaves)}
+
+    @cached_property
+    def nodes(self) -> dict[str, int]:
+        """Node of each label."""
+        return {label: node for node, label in enumerate(self.labels)}
+
+    def rows(self) -> list[list[str]]:
+        """One row per leaf, leaf to root."""
+        result = []
+        for leaf in self.leaf_nodes:
+            row, node = [], int(leaf)
+            while node >= 0:
+                row.append(self.labels[node])
+                node = int(self.parent[node])
+            result.append(row)
+        return result
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the format that `from_csv` reads."""
+        with Path(path).open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, delimiter=";", lineterminator="\n").writerows(self.rows())
+
+    def level_nodes(self, level: int) -> NDArray[np.int32]:
+        """Ancestor of each leaf after climbing `level` edges (the root where the way is shorter)."""
+        nodes = self.leaf_nodes.copy()
+        for _ in range(level):
+            nodes = np.where(self.parent[nodes] < 0, nodes, self.parent[nodes]).astype(np.int32)
+        return nodes
+
+
+def _collect(tree: Nested, parent: str | None, edges: dict[str, str | None]) -> None:
+    """Flatten a nested mapping into label → parent, depth first, refusing what is no tree."""
+    stack: list[tuple[str, Nested, str | None]] = [*reversed(_entries(tree, parent))]
+    while stack:
+        label, below, above = stack.pop()
+        if label in edges:
+            raise HierarchyError(f"label {label!r} appears twice")
+        edges[label] = above
+        stack.extend(reversed(_entries(below, label)))
+
+
+def _entries(tree: Nested, parent: str | None) -> list[tuple[str, Nested, str | None]]:
+    if tree is None:
+        return []
+    if isinstance(tree, str) or not isinstance(tree, Mapping | Sequence):
+        raise HierarchyError(f"below {parent!r}: expected a mapping or a list of labels, got {type(tree).__name__}")
+    pairs: list[tuple[object, Nested]] = (
+        list(tree.items()) if isinstance(tree, Mapping) else [(label, None) for label in tree]
+    )
+    if not pairs:
+        raise HierarchyError(f"label {parent!r} has an empty list of children: write it as a leaf")
+    entries = []
+    for label, below in pairs:
+        text = label if isinstance(label, str) else str(label)
+        if isinstance(label, Mapping | list) or not text.strip():
+            raise HierarchyError(f"below {parent!r}: a label must be a non-empty text")
+        entries.append((text, below, parent))
+    return entries
+
+
+def _path(row: Sequence[str], number: int) -> list[str]:
+    """One row as a path of distinct labels from leaf to root."""
+    path: list[str] = []
+    cells = [cell.strip() for cell in row]
+    while cells and not cells[-1]:
+        cells.pop()
+    if not cells:
+        raise HierarchyError(f"row {number} is empty")
+    for cell in cells:
+        if not cell:
+            raise HierarchyError(f"row {number} has an empty label between {cells[0]!r} and {cells[-1]!r}")
+        if path and cell == path[-1]:
+            continue
+        if cell in path:
+            raise HierarchyError(f"row {number} has a cycle: label {cell!r} is its own ancestor")
+        path.append(cell)
+    return path
+
+
+def _preorder(root: str, children: Mapping[str, list[str]]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    labels: list[str] = []
+    parents: list[int] = []
+    stack = [(root, -1)]
+    while stack:
+        label, parent = stack.pop()
+        stack.extend((child, len(labels)) for child in reversed(children[label]))
+        labels.append(label)
+        parents.append(parent)
+    if len(labels) != len(children):
+        missing = next(label for label in children if label not in set(labels))
+        raise HierarchyError(f"label {missing!r} is its own ancestor: the rows form a cycle")
+    return tuple(labels), np.array(parents, np.int32)
+
+
+def _ranges(parent: NDArray[np.int32]) -> tuple[NDArray[np.int32], ...]:
+    """Leaf ranges, heights, leaf nodes and the sparse table of a pre-order parent array."""
+    nodes = len(parent)
+    inner = np.zeros(nodes, bool)
+    inner[parent[1:]] = True
+    leaf_nodes = np.flatnonzero(~inner).astype(np.int32)
+    first = np.full(nodes, len(leaf_nodes), np.int32)
+    last = np.full(nodes, -1, np.int32)
+    first[leaf_nodes] = last[leaf_nodes] = np.arange(len(leaf_nodes), dtype=np.int32)
+    height = np.zeros(nodes, np.int32)
+    for node in range(nodes - 1, 0, -1):
+        above = parent[node]
+        first[above] = min(first[above], first[node])
+        last[above] = max(last[above], last[node])
+        height[above] = max(height[above], height[node] + 1)
+    leaf_count = last - first + 1
+    return first, last, leaf_count, height, leaf_nodes, _sparse_table(parent, last, leaf_count, leaf_nodes)
+
+
+def _sparse_table(
+    parent: NDArray[np.int32],
+    last: NDArray[np.int32],
+    leaf_count: NDArray[np.int32],
+    leaf_nodes: NDArray[np.int32],
+) -> NDArray[np.int32]:
+    gaps = len(leaf_nodes) - 1
+    if gaps < 1:
+        return np.zeros((1, 1), np.int32)
+    base = np.empty(gaps, np.int32)
+    for leaf in range(gaps):
+        node = int(leaf_nodes[leaf])
+        while last[node] <= leaf:
+            node = int(parent[node])
+        base[leaf] = node
+    rows = [base]
+    while (1 << len(rows)) <= gaps:
+        below, half = rows[-1], 1 << (len(rows) - 1)
+        row = below.copy()
+        left, right = below[: gaps - half], below[half:]
+        row[: gaps - half] = np.where(leaf_count[left] >= leaf_count[right], left, right)
+        rows.append(row)
+    return np.stack(rows)

@@ -1,0 +1,143 @@
+"""What a record is made of: who it is about, what is generalized, what is protected, what is passed on.
+
+A schema fixes domains and hierarchies for good. Loss and distances are measured over them, never over the values seen
+so far, and a value outside of them is refused. A field that no role names is dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from microdata.errors import SchemaError
+from microdata.hierarchy import Hierarchy
+
+
+class PersonSource(Enum):
+    """Where the person comes from when it is not a field of the record."""
+
+    KEY = "key"
+    """The key of the Kafka record."""
+    ROW = "row"
+    """Every row of the table is another person."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number within the declared domain `low … high`.
+
+    `step` is a grid that starts at `low`. A quasi-identifier's published intervals are widened to it, so that their
+    ends are no one's true value. A sensitive number takes only values on it (integers: a step of 1 unless declared).
+    """
+
+    name: str
+    low: float
+    high: float
+    integer: bool = False
+    step: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high)):
+            raise SchemaError(f"{self.name}: the domain must be finite, got {self.low} … {self.high}")
+        if self.low > self.high:
+            raise SchemaError(f"{self.name}: min must not exceed max, got {self.low} … {self.high}")
+        if self.step is not None and not (math.isfinite(self.step) and self.step > 0):
+            raise SchemaError(f"{self.name}: step must be a positive number, got {self.step}")
+        if self.integer and not (float(self.low).is_integer() and float(self.high).is_integer()):
+            raise SchemaError(f"{self.name}: an integer domain has whole ends, got {self.low} … {self.high}")
+
+    @property
+    def grid(self) -> float | None:
+        """Distance between neighbouring values, None where the domain is continuous."""
+        return self.step if self.step is not None else (1.0 if self.integer else None)
+
+    @property
+    def size(self) -> int | None:
+        """Number of values on the grid, None where the domain is continuous."""
+        return None if self.grid is None else int((self.high - self.low) / self.grid + 1e-9) + 1
+
+
+@dataclass(frozen=True)
+class Category:
+    """A value that is a leaf of a hierarchy.
+
+    With `other`, a value that the hierarchy does not know becomes that leaf; without, it is refused.
+    """
+
+    name: str
+    hierarchy: Hierarchy
+    other: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.other is not None and self.other not in self.hierarchy.codes:
+            raise SchemaError(f"{self.name}: other must be a leaf of the hierarchy, got {self.other!r}")
+
+    @property
+    def size(self) -> int:
+        """Number of leaves."""
+        return self.hierarchy.size
+
+
+Attribute: TypeAlias = Number | Category
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The roles of a record's fields. Names of nested fields are dotted: `customer.id`."""
+
+    person: str | PersonSource
+    quasi: tuple[Attribute, ...]
+    sensitive: tuple[Attribute, ...] = ()
+    public: tuple[str, ...] = ()
+    weights: tuple[float, ...] = field(default=())
+    """Weight of each quasi-identifier in the loss; equal when left out. They are normalized to sum to 1."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "quasi", tuple(self.quasi))
+        object.__setattr__(self, "sensitive", tuple(self.sensitive))
+        object.__setattr__(self, "public", tuple(self.public))
+        if not self.quasi:
+            raise SchemaError("quasi: at least one quasi-identifier is needed")
+        self._check_names()
+        self._check_sensitive()
+        weights = tuple(self.weights) or (1.0,) * len(self.quasi)
+        if len(weights) != len(self.quasi) or min(weights) < 0 or not sum(weights) > 0:
+            raise SchemaError(f"weights: one non-negative number per quasi-identifier ({len(self.quasi)}) is needed")
+        object.__setattr__(self, "weights", tuple(weight / sum(weights) for weight in weights))
+
+    def _check_names(self) -> None:
+        seen: dict[str, str] = {}
+        for role, names in self.roles().items():
+            for name in names:
+                if not name or not all(name.split(".")):
+                    raise SchemaError(f"{role}: a field name must not be empty, got {name!r}")
+                if name in seen:
+                    raise SchemaError(f"{role}: field {name!r} is already declared as {seen[name]}")
+                seen[name] = role
+        for name, role in seen.items():
+            for other in seen:
+                if other.startswith(name + "."):
+                    raise SchemaError(f"{role}: field {name!r} contains the declared field {other!r}")
+
+    def _check_sensitive(self) -> None:
+        for attribute in self.sensitive:
+            if attribute.size is None:
+                raise SchemaError(
+                    f"sensitive: {attribute.name!r} is a real number without a step; declare a step (its distribution "
+                    "is measured over a fixed grid of values)"
+                )
+
+    def roles(self) -> dict[str, tuple[str, ...]]:
+        """Field names by role; a person that is no field of the record has none."""
+        return {
+            "person": (self.person,) if isinstance(self.person, str) else (),
+            "quasi": tuple(attribute.name for attribute in self.quasi),
+            "sensitive": tuple(attribute.name for attribute in self.sensitive),
+            "public": self.public,
+        }
+
+    def fields(self) -> tuple[str, ...]:
+        """Every declared field."""
+        return tuple(name for names in self.roles().values() for name in names)

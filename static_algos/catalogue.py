@@ -1,0 +1,71 @@
+"""The catalogue: every algorithm with its parameters and what it guarantees, declared once.
+
+The same declaration validates policies, makes the API's JSON schema and the console's form, and fills the docs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Parameters(BaseModel):
+    """Base of every algorithm's parameters: unknown names are errors, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+Kind = TypeVar("Kind")
+
+
+@dataclass(frozen=True)
+class Entry(Generic[Kind]):
+    """One algorithm of a catalogue."""
+
+    name: str
+    summary: str
+    parameters: type[Parameters]
+    algorithm: type[Kind]
+
+
+class Catalogue(Generic[Kind]):
+    """Algorithms by the name that a policy gives them."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry[Kind]] = {}
+
+    def register(self, name: str, parameters: type[Parameters]) -> Callable[[type[Kind]], type[Kind]]:
+        """Class decorator: put an algorithm into the catalogue; its summary is the docstring's first line."""
+
+        def add(algorithm: type[Kind]) -> type[Kind]:
+            if name in self._entries:
+                raise ValueError(f"algorithm {name!r} is registered twice")
+            summary = (algorithm.__doc__ or "").strip().splitlines()[0]
+            self._entries[name] = Entry(name, summary, parameters, algorithm)
+            return algorithm
+
+        return add
+
+    def __getitem__(self, name: str) -> Entry[Kind]:
+        return self._entries[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[Entry[Kind]]:
+        return iter(self._entries.values())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def names(self) -> tuple[str, ...]:
+        """Names in alphabetical order."""
+        return tuple(sorted(self._entries))
+
+
+def parse(parameters: type[Parameters], given: Mapping[str, Any]) -> Parameters:
+    """The parameters of an algorithm from a mapping, as a policy or a constructor gives them."""
+    return parameters.model_validate(given)

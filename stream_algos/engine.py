@@ -1,0 +1,111 @@
+"""What every stream algorithm is: batches of encoded rows in, releases out.
+
+An engine never sees names, topics or raw text. It knows rows by their position (any growing integers, gaps allowed) and
+a release names positions only; who pushed the rows joins them again. A snapshot holds no row either: `restore` is given
+them, re-read from the input.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microdata import Schema, Words, system_words
+from privacy import Model
+from static_algos import Catalogue, Parameters, parse
+
+Snapshot: TypeAlias = Mapping[str, NDArray[Any]]
+"""Arrays by name: positions, take-times, published boxes and ids, losses; never a raw value or a person."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Encoded rows in the order of their positions."""
+
+    positions: NDArray[np.int64]
+    times: NDArray[np.float64]
+    """When each row was taken, in seconds of the caller's clock."""
+    persons: NDArray[np.int64]
+    quasi: NDArray[np.float64]
+    sensitive: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """What one step lets out. Cluster c holds `members[starts[c]:starts[c + 1]]`, shuffled."""
+
+    ids: NDArray[np.uint64]
+    """Random id of each cluster; a reuse repeats the id of the cluster it reuses."""
+    lo: NDArray[np.float64]
+    hi: NDArray[np.float64]
+    """Published (widened) box of each cluster: clusters × quasi-identifiers."""
+    starts: NDArray[np.int64]
+    members: NDArray[np.int64]
+    """Positions of the released rows."""
+    reused: NDArray[np.bool_]
+    """Whether the entry adds rows to a box that was published before."""
+    windows: NDArray[np.int64]
+    """First and last position of the window that each cluster is close to (clusters × 2); -1 where there is none."""
+    suppressed: NDArray[np.int64]
+    """Positions of rows that will never be released."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class Engine(ABC):
+    """Makes a stream safe. Rows go in by `push`; each of the three verbs returns what may leave now."""
+
+    Parameters: ClassVar[type[Parameters]]
+
+    def __init__(self, schema: Schema, *, words: Words = system_words, **given: Any) -> None:
+        self.schema = schema
+        self.words = words
+        self.parameters = parse(self.Parameters, given)
+
+    @abstractmethod
+    def models(self) -> tuple[Model, ...]:
+        """The privacy models that every released cluster meets."""
+
+    @abstractmethod
+    def push(self, batch: Batch) -> Release:
+        """Take rows; positions exceed all earlier ones."""
+
+    @abstractmethod
+    def expire(self, now: float) -> Release:
+        """Decide every row whose time bound has passed at `now`."""
+
+    @abstractmethod
+    def flush(self) -> Release:
+        """Decide every row that is still held: the end of the stream."""
+
+    @abstractmethod
+    def pending(self) -> NDArray[np.int64]:
+        """Positions that are taken and undecided, ascending."""
+
+    @abstractmethod
+    def needed_from(self) -> int | None:
+        """Oldest position whose row `restore` will want again (for windows: released rows too); None for nothing."""
+
+    @abstractmethod
+    def snapshot(self) -> Snapshot:
+        """The state without any row."""
+
+    @abstractmethod
+    def restore(self, snapshot: Snapshot, rows: Batch) -> None:
+        """Continue where `snapshot` was taken; `rows` are the rows at the positions from `needed_from` on."""
+
+    @abstractmethod
+    def status(self) -> Mapping[str, float]:
+        """Numbers for people who watch: open clusters, tau, buffered rows."""
+
+
+STREAM_ALGORITHMS: Catalogue[Engine] = Catalogue()
