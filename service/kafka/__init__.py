@@ -1,10 +1,12 @@
 """The small port through which everything here talks to Kafka, with two interchangeable adapters."""
 
+from service.kafka.connect import connect
 from service.kafka.errors import (
     AbortableError,
     DeniedError,
     FatalError,
     FencedError,
+    GoneError,
     KafkaError,
     RetriableError,
     StaleGroupError,
@@ -36,6 +38,7 @@ __all__ = [
     "DeniedError",
     "FatalError",
     "FencedError",
+    "GoneError",
     "GroupConsumer",
     "GroupToken",
     "KafkaError",
@@ -52,4 +55,5 @@ __all__ = [
     "UnclearError",
     "UnknownTopicError",
     "Watermarks",
+    "connect",
 ]

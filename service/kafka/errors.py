@@ -10,6 +10,7 @@
 | `DeniedError`       | not authenticated, or not authorized             | stop, tell the operator           |
 | `UnknownTopicError` | the topic or partition does not exist            | stop, or create it                |
 | `TopicExistsError`  | a topic of that name is there already            | use it, or stop                   |
+| `GoneError`         | there is no record at or behind this offset      | count the loss, seek              |
 | `TooLargeError`     | a record exceeds what topic or client accept     | split it, or refuse it            |
 | `FatalError`        | anything else that repeating does not cure       | discard the client, stop          |
 
@@ -51,6 +52,16 @@ class UnknownTopicError(KafkaError):
 
 class TopicExistsError(KafkaError):
     """There is such a topic already."""
+
+
+class GoneError(KafkaError):
+    """A partition no longer holds the offset to read next (retention), or never did."""
+
+    def __init__(self, topic: str, partition: int, offset: int) -> None:
+        super().__init__(f"topic {topic!r}, partition {partition}: offset {offset} is out of range")
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
 
 
 class TooLargeError(KafkaError):

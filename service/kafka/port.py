@@ -114,7 +114,8 @@ class GroupConsumer(Protocol):
         """Wait up to `timeout` seconds for records; at most one batch per partition.
 
         Call it at least once per `max_poll_interval_ms`, also while everything is paused. Never gives a
-        record of a partition that is paused, or from before its last `seek`.
+        record of a partition that is paused, or from before its last `seek`. Raises `GoneError` when a
+        partition does not hold the offset to read next; the partition waits for another `seek`.
         """
 
     def assignment(self) -> frozenset[Partition]:
