@@ -1,0 +1,247 @@
+"""A real Apache Kafka (KRaft, one node) on loopback, fetched by name with Maven and run on Java 17.
+
+`make kafka` runs one until Ctrl-C. In tests and load tests:
+
+    with RealKafka() as kafka:
+        KafkaSettings(bootstrap_servers=kafka.bootstrap)
+
+Besides the plain listener there is one with SASL and one with TLS, to try the settings on.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from pathlib import Path
+from textwrap import dedent
+
+VERSION = "4.3.1"
+CACHE = Path(os.environ.get("PORTCULLIS_CACHE", Path.home() / ".cache" / "portcullis")) / f"kafka-{VERSION}"
+USER, PASSWORD = "portcullis", "open-sesame"
+START_SECONDS = 90
+
+POM = f"""\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>portcullis</groupId><artifactId>real-kafka</artifactId><version>1</version>
+  <dependencies>
+    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{VERSION}</version></dependency>
+    <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version></dependency>
+  </dependencies>
+</project>
+"""
+
+
+def missing_tool() -> str | None:
+    """Which program stands between us and a real Kafka, if any."""
+    needed = ["java", "keytool"] if _is_fetched() else ["java", "keytool", "mvn"]
+    return next((tool for tool in needed if shutil.which(tool) is None), None)
+
+
+def fetch() -> Path:
+    """The folder of Kafka's jars; downloads them the first time."""
+    if not _is_fetched():
+        CACHE.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE.parent) as scratch:
+            Path(scratch, "pom.xml").write_text(POM)
+            command = "mvn -q -B dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=jars"
+            subprocess.run(command.split(), cwd=scratch, check=True, timeout=600)
+            if not _is_fetched():
+                Path(scratch, "jars").rename(CACHE)
+    return CACHE
+
+
+def _is_fetched() -> bool:
+    return (CACHE / f"kafka_2.13-{VERSION}.jar").exists()
+
+
+class RealKafka:
+    """One broker, which is its own controller; its data live in a temporary folder and survive `restart`."""
+
+    def __init__(self, port: int = 0) -> None:
+        self.port, self.sasl_port, self.tls_port, self._controller_port = _free_ports(port)
+        self._home = Path(tempfile.mkdtemp(prefix="portcullis-kafka-"))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._said_before = 0
+
+    @property
+    def bootstrap(self) -> str:
+        """Where clients connect."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def sasl_bootstrap(self) -> str:
+        """Where clients connect that authenticate by SASL."""
+        return f"127.0.0.1:{self.sasl_port}"
+
+    @property
+    def tls_bootstrap(self) -> str:
+        """Where clients connect that encrypt; `ca_file` signed the certificate."""
+        return f"localhost:{self.tls_port}"
+
+    @property
+    def ca_file(self) -> Path:
+        """The broker's own certificate, which is the authority to trust."""
+        return self._home / "broker.pem"
+
+    @property
+    def log_file(self) -> Path:
+        """What the broker says."""
+        return self._home / "broker.log"
+
+    def __enter__(self) -> "RealKafka":
+        self.format()
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def format(self) -> None:
+        """Prepare certificate, configuration and an empty store."""
+        self._make_certificate()
+        (self._home / "server.properties").write_text(self._properties())
+        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        scram = f"[name={USER},password={PASSWORD}]"
+        self._java(
+            "kafka.tools.StorageTool", "format", "--cluster-id", cluster, "--config", "server.properties",
+            "--add-scram", f"SCRAM-SHA-256={scram}", "--add-scram", f"SCRAM-SHA-512={scram}",
+        ).wait(START_SECONDS)  # fmt: skip
+
+    def start(self) -> None:
+        """Start the broker and wait until it takes requests."""
+        self._said_before = self.log_file.stat().st_size
+        self._process = self._java("kafka.Kafka", "server.properties")
+        deadline = time.monotonic() + START_SECONDS
+        while not self._is_ready():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"Kafka did not start:\n{self.log_file.read_text()[-3000:]}")
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """End the broker without any warning (SIGKILL)."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """End the broker in order."""
+        self._end(signal.SIGTERM)
+
+    def restart(self) -> None:
+        """Start again on the same ports with the same data."""
+        self.stop()
+        self.start()
+
+    def _end(self, sign: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(sign)
+            try:
+                self._process.wait(30)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+
+    def _java(self, main: str, *arguments: str) -> "subprocess.Popen[bytes]":
+        command = [
+            "java", "-Xmx512m", "-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
+            "-cp", f"{fetch()}/*", main, *arguments,
+        ]  # fmt: skip
+        with self.log_file.open("ab") as log:
+            return subprocess.Popen(command, cwd=self._home, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+    def _is_ready(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+        except OSError:
+            return False
+        return b"Kafka Server started" in self.log_file.read_bytes()[self._said_before :]
+
+    def _make_certificate(self) -> None:
+        store = ["-keystore", "broker.p12", "-storepass", PASSWORD, "-alias", "broker"]
+        make = [
+            "-genkeypair", "-keyalg", "EC", "-dname", "CN=localhost", "-ext", "SAN=dns:localhost,ip:127.0.0.1",
+            "-ext", "bc:c", "-validity", "7",
+        ]  # fmt: skip
+        export = ["-exportcert", "-rfc", "-file", "broker.pem"]
+        for arguments in (make, export):
+            subprocess.run(["keytool", *arguments, *store], cwd=self._home, check=True, capture_output=True)
+
+    def _properties(self) -> str:
+        login = "org.apache.kafka.common.security"
+        return dedent(f"""\
+            process.roles=broker,controller
+            node.id=1
+            controller.quorum.voters=1@127.0.0.1:{self._controller_port}
+            controller.listener.names=CONTROLLER
+            inter.broker.listener.name=PLAIN
+            listeners=PLAIN://127.0.0.1:{self.port},SASL://127.0.0.1:{self.sasl_port},\
+TLS://localhost:{self.tls_port},CONTROLLER://127.0.0.1:{self._controller_port}
+            listener.security.protocol.map=PLAIN:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SSL
+            sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER
+            listener.name.sasl.plain.sasl.jaas.config={login}.plain.PlainLoginModule required \
+user_{USER}="{PASSWORD}";
+            listener.name.sasl.scram-sha-256.sasl.jaas.config={login}.scram.ScramLoginModule required;
+            listener.name.sasl.scram-sha-512.sasl.jaas.config={login}.scram.ScramLoginModule required;
+            listener.name.sasl.oauthbearer.sasl.jaas.config={login}.oauthbearer.OAuthBearerLoginModule required \
+unsecuredLoginStringClaim_sub="broker";
+            ssl.keystore.location={self._home}/broker.p12
+            ssl.keystore.password={PASSWORD}
+            broker.heartbeat.interval.ms=500
+            broker.session.timeout.ms=2000
+            log.dirs={self._home}/data
+            auto.create.topics.enable=false
+            group.initial.rebalance.delay.ms=0
+            group.min.session.timeout.ms=1000
+            offsets.topic.num.partitions=1
+            offsets.topic.replication.factor=1
+            transaction.state.log.num.partitions=1
+            transaction.state.log.replication.factor=1
+            transaction.state.log.min.isr=1
+            transaction.abort.timed.out.transaction.cleanup.interval.ms=200
+            share.coordinator.state.topic.replication.factor=1
+            share.coordinator.state.topic.min.isr=1
+            log.initial.task.delay.ms=500
+            log.retention.check.interval.ms=500
+            log.cleaner.backoff.ms=500
+            """)
+
+
+def _free_ports(wanted: int) -> list[int]:
+    """Four ports that are free now, the first as wanted; held together so that they differ."""
+    sockets = [socket.socket() for _ in range(4)]
+    for each, port in zip(sockets, [wanted, 0, 0, 0], strict=True):
+        each.bind(("127.0.0.1", port))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def main() -> None:
+    """Run one until Ctrl-C."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=0, help="loopback port; 0 takes a free one")
+    parser.add_argument("--fetch-only", action="store_true", help="only fill the cache")
+    options = parser.parse_args()
+    fetch()
+    if options.fetch_only:
+        return
+    with RealKafka(options.port) as kafka:
+        print(f"Apache Kafka {VERSION} listens on {kafka.bootstrap}; Ctrl-C stops it")  # noqa: T201 - a program
+        try:
+            signal.pause()
+        except KeyboardInterrupt:
+            print("stopping")  # noqa: T201 - a program
+
+
+if __name__ == "__main__":
+    main()
