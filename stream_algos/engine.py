@@ -65,6 +65,8 @@ class Engine(ABC):
     """Makes a stream safe. Rows go in by `push`; each of the three verbs returns what may leave now."""
 
     Parameters: ClassVar[type[Parameters]]
+    windowed: ClassVar[bool] = False
+    """Whether clusters are compared with windows, so that released rows still count until their window has passed."""
 
     def __init__(self, schema: Schema, *, words: Words = system_words, **given: Any) -> None:
         self.schema = schema
@@ -101,7 +103,16 @@ class Engine(ABC):
 
     @abstractmethod
     def restore(self, snapshot: Snapshot, rows: Batch) -> None:
-        """Continue where `snapshot` was taken; `rows` are the rows at the positions from `needed_from` on."""
+        """Continue where `snapshot` was taken, with the re-read rows (pending ones; for windows all of them).
+
+        A pending position that has no row any more is forgotten: whoever restores has found it missing already and
+        counts it as suppressed.
+        """
+
+    def reusable(self) -> tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.float64]]:
+        """Ids and boxes (lo, hi) of published clusters that later rows may still be released with."""
+        box = np.empty((0, len(self.schema.quasi)))
+        return np.empty(0, np.uint64), box, box
 
     @abstractmethod
     def status(self) -> Mapping[str, float]:
