@@ -473,9 +473,7 @@ class ConfluentProducer:
             key = None if keys is None else keys[number]
             self._produce(partition, value, key, stamp, self._on_delivery)
 
-    def _produce(
-        self, partition: Partition, value: bytes | None, key: bytes | None, stamp: int, done: Any
-    ) -> None:
+    def _produce(self, partition: Partition, value: bytes | None, key: bytes | None, stamp: int, done: Any) -> None:
         deadline = time.monotonic() + self._patience
         with self._in_transaction():
             while True:
@@ -625,9 +623,7 @@ class ConfluentAdmin:
 
     def _metadata(self, name: str) -> Any:
         asked = ck.TopicCollection([name])
-        return self._result(
-            self._admin.describe_topics(asked, request_timeout=self._connection.timeout)[name]
-        )
+        return self._result(self._admin.describe_topics(asked, request_timeout=self._connection.timeout)[name])
 
     def _wait_for_partitions(self, name: str, partitions: int) -> None:
         """A broker answers before it can lead the new partitions."""
@@ -648,7 +644,5 @@ class ConfluentAdmin:
 
 
 def _uuid(topic_id: Any) -> UUID:
-    bits = (topic_id.get_most_significant_bits() << 64) | (
-        topic_id.get_least_significant_bits() & (2**64 - 1)
-    )
+    bits = (topic_id.get_most_significant_bits() << 64) | (topic_id.get_least_significant_bits() & (2**64 - 1))
     return UUID(int=bits & (2**128 - 1))

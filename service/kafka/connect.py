@@ -15,9 +15,7 @@ def connect(settings: KafkaSettings) -> Client:
 
         return KafkaPythonClient(settings)
     if not has_confluent:
-        raise FatalError(
-            "client: confluent-kafka is not installed (extra `fast`); allowed: auto, kafka-python"
-        )
+        raise FatalError("client: confluent-kafka is not installed (extra `fast`); allowed: auto, kafka-python")
     from service.kafka.confluent import ConfluentClient  # noqa: PLC0415 - load one library only
 
     return ConfluentClient(settings)

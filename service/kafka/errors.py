@@ -17,8 +17,10 @@
 Messages name topics, partitions, offsets and groups, never keys or values of records.
 """
 
+from microdata.errors import PortcullisError
 
-class KafkaError(Exception):
+
+class KafkaError(PortcullisError):
     """Root of everything that the port raises."""
 
 

@@ -278,9 +278,7 @@ class KafkaPythonConsumer:
 
     def _committed(self, partition: Partition) -> Committed | None:
         with _translated():
-            found = self._consumer.committed(
-                TopicPartition(*partition), metadata=True, timeout_ms=self._timeout_ms
-            )
+            found = self._consumer.committed(TopicPartition(*partition), metadata=True, timeout_ms=self._timeout_ms)
         return None if found is None else Committed(found.offset, found.metadata or "")
 
     def watermarks(self, partition: Partition) -> Watermarks:

@@ -44,17 +44,13 @@ def _from_endpoint(settings: KafkaSettings) -> Token:
     url, client_id, secret = settings.oauth_token_url, settings.oauth_client_id, settings.oauth_client_secret
     if url is None or client_id is None or secret is None:
         raise DeniedError("OAUTHBEARER needs oauth_token_file, or oauth_token_url with client id and secret")
-    form = {"grant_type": "client_credentials"} | (
-        {"scope": settings.oauth_scope} if settings.oauth_scope else {}
-    )
+    form = {"grant_type": "client_credentials"} | ({"scope": settings.oauth_scope} if settings.oauth_scope else {})
     login = b64encode(f"{quote(client_id)}:{quote(secret.get_secret_value())}".encode()).decode()
     request = Request(url, urlencode(form).encode(), {"Authorization": f"Basic {login}"})  # noqa: S310 - see settings
     try:
         with urlopen(request, timeout=settings.request_timeout_ms / 1000) as answer:  # noqa: S310 - see settings
             granted = json.load(answer)
-        return Token(
-            granted["access_token"], time.time() + float(granted.get("expires_in", UNKNOWN_LIFETIME_SECONDS))
-        )
+        return Token(granted["access_token"], time.time() + float(granted.get("expires_in", UNKNOWN_LIFETIME_SECONDS)))
     except (URLError, TimeoutError) as error:
         raise RetriableError(f"the token endpoint did not grant a token: {type(error).__name__}") from error
     except (KeyError, TypeError, ValueError) as error:

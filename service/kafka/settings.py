@@ -39,12 +39,8 @@ class KafkaSettings(BaseSettings):
     max_poll_interval_ms: int = Field(300_000, ge=1_000, description="longest time between two polls")
     metadata_max_age_ms: int = Field(30_000, ge=500, description="how soon new partitions are noticed")
     request_timeout_ms: int = Field(30_000, ge=1_000, description="how long a broker may take to answer")
-    transaction_timeout_ms: int = Field(
-        10_000, ge=1_000, description="the broker aborts a transaction of this age"
-    )
-    compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = Field(
-        "none", description="of what we produce"
-    )
+    transaction_timeout_ms: int = Field(10_000, ge=1_000, description="the broker aborts a transaction of this age")
+    compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = Field("none", description="of what we produce")
     max_request_bytes: int = Field(1_048_576, ge=1_024, description="largest request that we produce")
 
     @model_validator(mode="after")

@@ -20,6 +20,7 @@ import uuid
 from base64 import urlsafe_b64encode
 from pathlib import Path
 from textwrap import dedent
+from typing import Self
 
 VERSION = "4.3.1"
 CACHE = Path(os.environ.get("PORTCULLIS_CACHE", Path.home() / ".cache" / "portcullis")) / f"kafka-{VERSION}"
@@ -95,7 +96,7 @@ class RealKafka:
         """What the broker says."""
         return self._home / "broker.log"
 
-    def __enter__(self) -> "RealKafka":
+    def __enter__(self) -> Self:
         self.format()
         self.start()
         return self
