@@ -1,5 +1,30 @@
 """What must hold: privacy models, the audit, attacks and risk."""
 
-from privacy.model import Groups, Histogram, Model
+from privacy.check import check, require
+from privacy.closeness import TCloseness
+from privacy.disclosure import DeltaDisclosure
+from privacy.diversity import AlphaK, DistinctDiversity, EntropyDiversity, FrequencyDiversity, RecursiveDiversity
+from privacy.k_anonymity import KAnonymity, MaxShare
+from privacy.likeness import BetaLikeness, RangeLikeness, SemanticLikeness
+from privacy.model import Groups, Histogram, Model, SensitiveModel
 
-__all__ = ["Groups", "Histogram", "Model"]
+__all__ = [
+    "AlphaK",
+    "BetaLikeness",
+    "DeltaDisclosure",
+    "DistinctDiversity",
+    "EntropyDiversity",
+    "FrequencyDiversity",
+    "Groups",
+    "Histogram",
+    "KAnonymity",
+    "MaxShare",
+    "Model",
+    "RangeLikeness",
+    "RecursiveDiversity",
+    "SemanticLikeness",
+    "SensitiveModel",
+    "TCloseness",
+    "check",
+    "require",
+]

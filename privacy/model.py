@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Attribute, Schema
+from microdata import Attribute, Category, InfeasibleError, Schema, SchemaError
+from privacy.exact import Real
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +26,44 @@ class Histogram:
     """Where each class begins in `values` and `counts`; one more entry than classes."""
     values: NDArray[np.int32]
     counts: NDArray[np.int64]
+
+    @cached_property
+    def total(self) -> int:
+        """Rows behind the reference."""
+        return int(self.reference.sum())
+
+    @cached_property
+    def classes(self) -> NDArray[np.int64]:
+        """Class of each entry of `values`."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+    def nodes(self) -> Iterator[NodeCounts]:
+        """How often the nodes of the attribute's hierarchy occur in the classes, by height from the leaves up.
+
+        Nodes of which a class has no row are left out, as is the root.
+        """
+        assert isinstance(self.attribute, Category)
+        tree = self.attribute.hierarchy
+        classes, nodes, counts = self.classes, tree.leaf_nodes[self.values], self.counts
+        for height in range(int(tree.height[0])):
+            here = tree.height[nodes] == height
+            yield NodeCounts(height, classes[here], nodes[here], counts[here])
+            nodes = np.where(here, tree.parent[nodes], nodes)
+            # A node's leaves are neighbours, so what climbed to the same node stands side by side.
+            first = _run_starts(classes, nodes)
+            classes, nodes = classes[first], nodes[first]
+            counts = np.add.reduceat(counts, first) if len(first) else counts
+
+
+@dataclass(frozen=True, eq=False)
+class NodeCounts:
+    """The nodes of one height that occur in the classes."""
+
+    height: int
+    classes: NDArray[np.int64]
+    nodes: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    """Rows of the class below the node."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +126,8 @@ class Model(ABC):
     """
 
     name: ClassVar[str]
+    parameter: ClassVar[str]
+    """Name of the field that is the threshold."""
     survives_merging: ClassVar[bool]
     """Whether the union of two classes that meet the condition meets it."""
     survives_adding: ClassVar[bool]
@@ -94,26 +136,96 @@ class Model(ABC):
     """Whether a larger achieved value is the safer one (k, ℓ) or a smaller one (t, β)."""
 
     @property
-    @abstractmethod
+    def label(self) -> str:
+        """The name, with the sensitive attribute where the model is about one."""
+        return self.name
+
+    @property
     def asked(self) -> float:
         """The threshold, in the unit of `achieved`."""
+        return float(getattr(self, self.parameter))
 
     @abstractmethod
     def achieved(self, groups: Groups) -> NDArray[np.float64]:
-        """What each class achieves; over several sensitive attributes the least safe counts."""
+        """The strictest parameter that each class meets; over several sensitive attributes the least safe counts.
+
+        Infinite where no parameter would do.
+        """
 
     @abstractmethod
     def holds(self, groups: Groups) -> NDArray[np.bool_]:
         """Whether each class meets the condition."""
 
 
+class SensitiveModel(Model):
+    """A condition on the sensitive values of a class.
+
+    With an `attribute` it is about that one, without about every sensitive attribute of the schema.
+    """
+
+    attribute: str | None
+
+    @property
+    def label(self) -> str:
+        """The name and the attribute."""
+        return self.name if self.attribute is None else f"{self.name} of {self.attribute}"
+
+    def achieved(self, groups: Groups) -> NDArray[np.float64]:
+        """The least safe of the attributes."""
+        worst = np.minimum if self.more_is_safer else np.maximum
+        return np.asarray(worst.reduce([self._achieved(groups, one) for one in self.histograms(groups)]))
+
+    def holds(self, groups: Groups) -> NDArray[np.bool_]:
+        """Whether the condition is met in every attribute."""
+        return np.logical_and.reduce([self._holds(groups, one) for one in self.histograms(groups)])
+
+    def objection(self, attribute: Attribute) -> str | None:  # noqa: ARG002 - for models that cannot take every one
+        """Why the condition cannot be put on this attribute; None where it can."""
+        return None
+
+    def histograms(self, groups: Groups) -> list[Histogram]:
+        """The histograms that the condition is about."""
+        found = [one for one in groups.histograms if self.attribute in {None, one.attribute.name}]
+        self.check_attributes([one.attribute for one in found])
+        return found
+
+    def check_attributes(self, attributes: Sequence[Attribute]) -> None:
+        """Raise where one of them cannot be protected, and where there is none: nothing would be protected."""
+        if not attributes:
+            wanted = (
+                "a sensitive attribute" if self.attribute is None else f"the sensitive attribute {self.attribute!r}"
+            )
+            raise SchemaError(f"{self.name} needs {wanted}; the schema has none")
+        for attribute in attributes:
+            objection = self.objection(attribute)
+            if objection is not None:
+                raise SchemaError(f"{self.name} cannot protect {attribute.name!r}: {objection}")
+
+    @abstractmethod
+    def _achieved(self, groups: Groups, histogram: Histogram) -> NDArray[np.float64]: ...
+
+    @abstractmethod
+    def _holds(self, groups: Groups, histogram: Histogram) -> NDArray[np.bool_]: ...
+
+
+def require_parameter(parameter: str, value: Real, allowed: bool, expected: str, nearest: float | None = None) -> None:
+    """Refuse a parameter that is out of its range."""
+    if not allowed:
+        raise InfeasibleError(f"must be {expected}, got {value}", parameter=parameter, nearest=nearest)
+
+
+def _run_starts(classes: NDArray[np.integer], values: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Where a new (class, value) begins in rows that are ordered by them."""
+    new = np.ones(len(classes), bool)
+    new[1:] = (classes[1:] != classes[:-1]) | (values[1:] != values[:-1])
+    return np.flatnonzero(new)
+
+
 def _pairs(classes: NDArray[np.integer], values: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Class and number of rows of each distinct (class, value), ordered by class, then value."""
     order = np.lexsort((values, classes))
     ordered_classes, ordered_values = classes[order], values[order]
-    new = np.ones(len(order), bool)
-    new[1:] = (ordered_classes[1:] != ordered_classes[:-1]) | (ordered_values[1:] != ordered_values[:-1])
-    first = np.flatnonzero(new)
+    first = _run_starts(ordered_classes, ordered_values)
     return ordered_classes[first].astype(np.int64), np.diff(np.append(first, len(order)))
 
 

@@ -1,0 +1,42 @@
+"""t-closeness: what a class shows of the sensitive values is close to what the whole table shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microdata import Attribute, Category
+from privacy.emd import Ground, work
+from privacy.exact import Real
+from privacy.model import Groups, Histogram, SensitiveModel, require_parameter
+
+
+@dataclass(frozen=True)
+class TCloseness(SensitiveModel):
+    """The earth mover's distance of every class from the reference is at most `t`."""
+
+    t: Real
+    ground: Ground = "auto"
+    attribute: str | None = None
+
+    name = "t-closeness"
+    parameter = "t"
+    survives_merging = True
+    survives_adding = False
+    more_is_safer = False
+
+    def __post_init__(self) -> None:
+        require_parameter("t", self.t, 0 <= self.t <= 1, "from 0 to 1")
+
+    def objection(self, attribute: Attribute) -> str | None:
+        """A number has no hierarchy to measure by."""
+        number = not isinstance(attribute, Category)
+        return "a number has no hierarchy; allowed: rank, equal" if self.ground == "hierarchy" and number else None
+
+    def _achieved(self, groups: Groups, histogram: Histogram) -> NDArray[np.float64]:
+        return work(histogram, groups.rows, self.ground).distance()
+
+    def _holds(self, groups: Groups, histogram: Histogram) -> NDArray[np.bool_]:
+        return work(histogram, groups.rows, self.ground).at_most(self.t)

@@ -1,0 +1,63 @@
+"""How many persons stand behind a class, and how evenly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy.exact import Real, exact, floor_times
+from privacy.model import Groups, Model, require_parameter
+
+
+@dataclass(frozen=True)
+class KAnonymity(Model):
+    """Every class is about at least `k` distinct persons."""
+
+    k: int
+
+    name = "k-anonymity"
+    parameter = "k"
+    survives_merging = True
+    survives_adding = True
+    more_is_safer = True
+
+    def __post_init__(self) -> None:
+        require_parameter("k", self.k, self.k >= 1 and int(self.k) == self.k, "a whole number from 1", nearest=1)
+
+    def achieved(self, groups: Groups) -> NDArray[np.float64]:
+        """Distinct persons."""
+        return groups.persons.astype(np.float64)
+
+    def holds(self, groups: Groups) -> NDArray[np.bool_]:
+        """Whether there are enough persons."""
+        return groups.persons >= self.k
+
+
+@dataclass(frozen=True)
+class MaxShare(Model):
+    """No person has more than this share of a class's rows, unless everybody in it has one row.
+
+    Two classes of one row per person may share a person, who then has two rows in their union: so the condition does
+    not survive merging.
+    """
+
+    share: Real
+
+    name = "max-share"
+    parameter = "share"
+    survives_merging = False
+    survives_adding = False
+    more_is_safer = False
+
+    def __post_init__(self) -> None:
+        require_parameter("max_share", self.share, 0 < self.share <= 1, "above 0 and at most 1")
+
+    def achieved(self, groups: Groups) -> NDArray[np.float64]:
+        """The largest share; 0 where everybody has one row, which no bound forbids."""
+        return np.where(groups.most <= 1, 0.0, groups.most / np.maximum(groups.rows, 1))
+
+    def holds(self, groups: Groups) -> NDArray[np.bool_]:
+        """Whether nobody has too many rows."""
+        return (groups.most <= 1) | (groups.most <= floor_times(exact(self.share), groups.rows)).astype(bool)
