@@ -14,6 +14,8 @@ class StaticAlgorithm(ABC):
     """Makes a table safe. The constructor takes the parameters that the catalogue declares, by name."""
 
     Parameters: ClassVar[type[Parameters]]
+    guarantees: ClassVar[tuple[type[Model], ...]] = ()
+    """Every privacy model that it can guarantee; the parameters decide which of them `models` returns."""
 
     def __init__(self, **given: Any) -> None:
         self.parameters = parse(self.Parameters, given)

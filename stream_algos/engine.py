@@ -65,6 +65,8 @@ class Engine(ABC):
     """Makes a stream safe. Rows go in by `push`; each of the three verbs returns what may leave now."""
 
     Parameters: ClassVar[type[Parameters]]
+    guarantees: ClassVar[tuple[type[Model], ...]] = ()
+    """Every privacy model that it can guarantee; the parameters decide which of them `models` returns."""
     windowed: ClassVar[bool] = False
     """Whether clusters are compared with windows, so that released rows still count until their window has passed."""
 
