@@ -1,0 +1,198 @@
+"""The generators' data has the shapes, domains and frequencies that the specification states."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from load_tests.generators import (
+    ADULT_MISSING,
+    ADULT_QUASI,
+    ADULT_ROWS,
+    adult_like,
+    census_like,
+    power_law,
+    real_adult,
+    transactions,
+)
+from load_tests.generators.real_adult import adult_folder
+from microdata import Category
+
+GENERATORS = {
+    "adult_like": adult_like(sensitive=("occupation", "salary")),
+    "adult_like, repeated persons": adult_like(rows_per_person=4),
+    "census_like": census_like(),
+    "census_like, repeated persons": census_like(rows_per_person=2.5),
+    "power_law": power_law(1.2, 100, 4),
+    "transactions": transactions(5),
+}
+ROWS = 200_000
+
+
+def share(column, value):
+    return (np.asarray(column) == value).mean()
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+@settings(max_examples=10, deadline=None)
+@given(rows=st.integers(0, 300), seed=st.integers(0, 2**32))
+def test_table_and_arrow_are_the_same_rows_within_their_domains(name, rows, seed):
+    dataset = GENERATORS[name]
+    table, raw = dataset.table(rows, seed), dataset.arrow(rows, seed)
+    assert len(table) == raw.num_rows == rows
+    np.testing.assert_array_equal(table.persons, raw["person"])
+    groups = ((dataset.schema.quasi, table.quasi), (dataset.schema.sensitive, table.sensitive))
+    for attribute, column in ((a, encoded[:, i]) for attributes, encoded in groups for i, a in enumerate(attributes)):
+        values = raw[attribute.name].to_pylist()
+        if isinstance(attribute, Category):
+            assert [attribute.hierarchy.codes[label] for label in values] == column.tolist()
+        elif attribute in dataset.schema.sensitive:
+            assert [value - attribute.low for value in values] == column.tolist()
+        else:
+            assert values == column.tolist()
+            assert all(attribute.low <= value <= attribute.high for value in values)
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_a_seed_repeats_and_another_does_not(name):
+    dataset = GENERATORS[name]
+    assert dataset.arrow(500, 7).equals(dataset.arrow(500, 7))
+    assert not dataset.arrow(500, 7).equals(dataset.arrow(500, 8))
+
+
+def test_adult_like_has_the_attributes_of_table_5_4():
+    schema = adult_like().schema
+    assert tuple(attribute.name for attribute in schema.quasi) == ADULT_QUASI
+    shape = {
+        a.name: (a.size, int(a.hierarchy.height[0]) + 1) if isinstance(a, Category) else (a.low, a.high)
+        for a in schema.quasi
+    }
+    assert shape == {
+        "age": (17, 90),
+        "final-weight": (13492, 1490400),
+        "education-num": (1, 16),
+        "capital-gain": (0, 99999),
+        "capital-loss": (0, 4356),
+        "hours-per-week": (1, 99),
+        "education": (16, 5),
+        "marital-status": (7, 4),
+        "occupation": (14, 3),
+        "native-country": (40, 5),
+    }
+
+
+def test_adult_like_has_the_frequencies_of_adult():
+    rows = adult_like(sensitive=("occupation", "salary")).arrow(ROWS)
+    assert share(rows["capital-gain"], 0) == pytest.approx(27624 / 30162, abs=0.005)
+    assert share(rows["capital-loss"], 0) == pytest.approx(28735 / 30162, abs=0.005)
+    assert share(rows["native-country"], "United-States") == pytest.approx(0.912, abs=0.005)
+    assert share(rows["occupation"], "Prof-specialty") == pytest.approx(0.134, abs=0.005)
+    assert share(rows["salary"], ">50K") == pytest.approx(0.249, abs=0.01)
+    assert share(rows["hours-per-week"], 40) == pytest.approx(0.472, abs=0.01)
+    assert len(set(rows["occupation"].to_pylist())) == 14
+
+
+def test_adult_like_has_the_main_correlations_of_adult():
+    rows = adult_like(sensitive=("salary",)).arrow(ROWS).to_pydict()
+    rich = np.array(rows["salary"]) == ">50K"
+    married = np.array(rows["marital-status"]) == "Married-civ-spouse"
+    assert rich[married].mean() > 5 * rich[~married].mean()
+    assert np.corrcoef(rows["education-num"], rich)[0, 1] == pytest.approx(0.33, abs=0.05)
+    assert np.corrcoef(rows["age"], married)[0, 1] == pytest.approx(0.32, abs=0.05)
+    assert not (np.array(rows["capital-gain"])[np.array(rows["capital-loss"]) > 0] > 0).any()
+
+
+def test_adult_like_attributes_are_selectable():
+    names = [attribute.name for attribute in adult_like(4).schema.quasi]
+    assert names == ["age", "final-weight", "education-num", "capital-gain"]
+    occupation_protected = adult_like(sensitive=("occupation",)).schema
+    assert "occupation" not in {attribute.name for attribute in occupation_protected.quasi}
+    assert len(occupation_protected.quasi) == 9
+    with pytest.raises(ValueError, match="no attribute 'shoe-size'"):
+        adult_like(["shoe-size"])
+
+
+@pytest.mark.parametrize("make", [adult_like, census_like])
+def test_repeated_persons_keep_their_values(make):
+    table = make(rows_per_person=5).table(20_000)
+    persons, first = np.unique(table.persons, return_index=True)
+    assert 3_900 < len(persons) <= 4_000
+    position = first[np.searchsorted(persons, table.persons)]
+    np.testing.assert_array_equal(table.quasi, table.quasi[position])
+    with pytest.raises(ValueError, match="rows_per_person"):
+        make(rows_per_person=0.5)
+
+
+def test_census_like_has_the_attributes_of_table_3_4():
+    shape = {
+        a.name: (a.size, int(a.hierarchy.height[0])) if isinstance(a, Category) else a.size
+        for a in census_like().schema.quasi
+    }
+    assert shape == {
+        "age": 79,
+        "sex": (2, 1),
+        "education": 17,
+        "marital-status": (6, 2),
+        "race": (9, 1),
+        "work-class": (10, 3),
+        "birth-place": (83, 2),
+    }
+    assert [attribute.size for attribute in census_like().schema.sensitive] == [50]
+
+
+@pytest.mark.parametrize("rows", [20_000, ROWS])
+def test_census_like_salary_reaches_the_stated_extremes(rows):
+    shares = np.bincount(census_like().table(rows).sensitive[:, 0], minlength=50) / rows
+    assert (shares.argmax(), shares.argmin()) == (12, 49)
+    assert shares[12] == pytest.approx(0.048402, abs=1.5 / rows)
+    assert shares[49] == pytest.approx(0.002018, abs=1.5 / rows)
+
+
+def test_census_like_salary_depends_on_age_education_and_work_class():
+    rows = census_like().arrow(ROWS).to_pydict()
+    salary, age = np.array(rows["salary"]), np.array(rows["age"])
+    assert np.corrcoef(rows["education"], salary)[0, 1] > 0.25
+    assert salary[(age > 35) & (age < 60)].mean() > salary[(age < 23) | (age > 75)].mean() + 3
+    work = np.array(rows["work-class"])
+    assert salary[work == "Incorporated"].mean() > salary[work == "Family business"].mean() + 5
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.8, 1.5])
+def test_power_law_follows_its_law(alpha):
+    values = power_law(alpha, 50, 2).table(ROWS).quasi
+    law = np.arange(1, 51) ** -alpha
+    law /= law.sum()
+    for column in values.T:
+        np.testing.assert_allclose(np.bincount(column.astype(int), minlength=51)[1:] / ROWS, law, atol=0.004)
+
+
+@pytest.mark.parametrize("dup", [5, 10, 15])
+def test_transactions_repeat_persons_with_constant_values(dup):
+    table = transactions(dup).table(ROWS)
+    persons, first = np.unique(table.persons, return_index=True)
+    position = first[np.searchsorted(persons, table.persons)]
+    np.testing.assert_array_equal(table.quasi, table.quasi[position])
+    purchases = 1 + (np.diff(table.persons) != 0).sum()
+    assert ROWS / purchases == pytest.approx(dup, rel=0.05)
+    assert ROWS / len(persons) == pytest.approx(2 * dup, rel=0.2)
+    assert len(np.unique(table.sensitive)) == 120
+
+
+def test_real_adult_is_there_whole_or_says_that_it_is_not():
+    dataset = real_adult(sensitive=("occupation",))
+    if dataset is None:
+        assert adult_folder() is None
+        assert "not there" in ADULT_MISSING
+        return
+    table = dataset.table(ADULT_ROWS)
+    assert (len(table), table.quasi.shape[1], len(np.unique(table.sensitive))) == (30_162, 7, 14)
+    assert len(np.unique(table.quasi, axis=0)) == 11_089
+    assert dataset.arrow(1).to_pylist()[0]["workclass"] == "State-gov"
+    plain = real_adult(categories="number")
+    assert plain is not None
+    assert not any(isinstance(attribute, Category) for attribute in plain.schema.quasi)
+    assert len(np.unique(plain.table(ADULT_ROWS).quasi, axis=0)) == 18_109
+    with pytest.raises(ValueError, match="30162 rows"):
+        plain.table(ADULT_ROWS + 1)

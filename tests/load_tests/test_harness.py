@@ -1,0 +1,38 @@
+"""Benchmarks measure what they say."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import numpy as np
+
+from load_tests.harness import best_of, machine, peak_bytes, print_table, write_json
+
+
+def allocate(megabytes):
+    return lambda: np.ones(megabytes * 2**17).sum()
+
+
+def test_best_of_tells_the_first_call_from_the_best():
+    pauses = iter([0.05, 0.0, 0.01])
+    timing = best_of(lambda: time.sleep(next(pauses)), repeat=2)
+    assert timing.first >= 0.05
+    assert timing.best < 0.05
+
+
+def test_peak_counts_what_the_call_takes():
+    assert 60 < peak_bytes(allocate, 64) / 2**20 < 90
+
+
+def test_json_names_the_machine(tmp_path):
+    write_json(tmp_path / "r.json", "some", [{"seconds": 1.0}])
+    written = json.loads((tmp_path / "r.json").read_text())
+    assert written["results"] == [{"seconds": 1.0}]
+    assert written["machine"].keys() == machine().keys() >= {"processor", "cores", "commit", "numpy", "date"}
+
+
+def test_tables_show_every_cell(capsys):
+    print_table("Title", ["name", "rows", "seconds", "ok"], [["a", 12345, 0.25, True]], note="a note")
+    shown = capsys.readouterr().out
+    assert all(text in shown for text in ("Title", "12,345", "0.25", "yes", "a note"))
