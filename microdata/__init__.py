@@ -2,6 +2,7 @@
 
 from microdata.boxes import Boxes
 from microdata.compile import kernel
+from microdata.encoding import Encoded, encode
 from microdata.errors import (
     Cancelled,
     DataError,
@@ -23,16 +24,21 @@ from microdata.loss import (
 )
 from microdata.progress import Progress, silent
 from microdata.publication import Publication
+from microdata.published import Published, published_of
 from microdata.randomness import Words, seeded_words, system_words, words
+from microdata.refusals import KEY, RECORD, Reason, Refusals
 from microdata.schema import Attribute, Category, Number, PersonSource, Schema
 from microdata.table import Table
 
 __all__ = [
+    "KEY",
+    "RECORD",
     "Attribute",
     "Boxes",
     "Cancelled",
     "Category",
     "DataError",
+    "Encoded",
     "Geometry",
     "GuaranteeError",
     "Hierarchy",
@@ -43,6 +49,9 @@ __all__ = [
     "PortcullisError",
     "Progress",
     "Publication",
+    "Published",
+    "Reason",
+    "Refusals",
     "Schema",
     "SchemaError",
     "Table",
@@ -52,9 +61,11 @@ __all__ = [
     "box_loss",
     "class_loss",
     "discernibility",
+    "encode",
     "entropy_loss",
     "geometry",
     "kernel",
+    "published_of",
     "range_loss",
     "seeded_words",
     "silent",

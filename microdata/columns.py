@@ -1,0 +1,110 @@
+"""Arrow columns as the encoder wants them: found by field name, and as canonical text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from microdata.errors import DataError
+from microdata.refusals import Reason
+
+
+def field_column(columns: pa.Table | pa.RecordBatch, name: str) -> pa.Array:
+    """Column of a field: one of that very name, or the end of a dotted path into structs; nulls where there is none."""
+    same = columns.schema.get_all_field_indices(name)
+    if len(same) > 1:
+        raise DataError(f"column {name!r} is there {len(same)} times")
+    if same:
+        return _plain(columns.column(same[0]))
+    head, _, path = name.partition(".")
+    if not path or head not in columns.schema.names:
+        return pa.nulls(columns.num_rows)
+    struct = _plain(columns.column(head))
+    if not pa.types.is_struct(struct.type):
+        return pa.nulls(columns.num_rows)
+    return field_column(pa.RecordBatch.from_struct_array(struct), path)
+
+
+def distinct(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+    """Index of each row into the distinct values (-1 for null), and these values."""
+    encoded = column.dictionary_encode()
+    return pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy(), encoded.dictionary
+
+
+def texts(column: pa.Array) -> tuple[pa.Array, NDArray[np.int8]]:
+    """Canonical text of every value, null where there is none, and reasons for values that have no text.
+
+    Whole numbers read alike whatever their type (5, 5.0); so do days (2024-01-31) whether date or timestamp.
+    """
+    kind = column.type
+    reasons = np.zeros(len(column), np.int8)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return column, reasons
+    if pa.types.is_null(kind):
+        return column.cast(pa.string()), reasons
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return _decoded(column, reasons)
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return _number_texts(column.cast(pa.float64())), reasons
+    if pa.types.is_timestamp(kind):
+        return pc.strftime(column, format="%Y-%m-%d"), reasons
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date(kind):
+        return column.cast(pa.string()), reasons
+    reasons[is_valid(column)] = Reason.WRONG_TYPE
+    return pa.nulls(len(column), pa.string()), reasons
+
+
+def is_absent(values: pa.Array) -> NDArray[np.bool_]:
+    """Where a text is null or empty."""
+    return pc.fill_null(pc.equal(pc.binary_length(values), 0), fill_value=True).to_numpy(zero_copy_only=False)
+
+
+def is_valid(column: pa.Array) -> NDArray[np.bool_]:
+    """Where a value is not null."""
+    return column.is_valid().to_numpy(zero_copy_only=False)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of this type are texts (or bytes that may be texts)."""
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return any(test(kind) for test in tests)
+
+
+def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One chunk, in a type that every compute function knows."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.large_string())
+    elif pa.types.is_binary_view(column.type):
+        column = column.cast(pa.large_binary())
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _decoded(column: pa.Array, reasons: NDArray[np.int8]) -> tuple[pa.Array, NDArray[np.int8]]:
+    """Bytes as UTF-8 text; where they are none, a null and a reason."""
+    text = pa.large_string() if pa.types.is_large_binary(column.type) else pa.string()
+    try:
+        return column.cast(text), reasons
+    except pa.ArrowInvalid:
+        values = [_text_or_none(value) for value in column.to_pylist()]
+    result = pa.array(values, text)
+    reasons[is_valid(column) & ~is_valid(result)] = Reason.NOT_UTF8
+    return result, reasons
+
+
+def _text_or_none(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _number_texts(column: pa.Array) -> pa.Array:
+    """Text of floats: whole numbers without a point, NaN as missing."""
+    numbers = column.to_numpy(zero_copy_only=False)
+    whole = np.isfinite(numbers) & (np.floor(numbers) == numbers) & (np.abs(numbers) < 2**53)
+    integers = pa.array(np.where(whole, numbers, 0).astype(np.int64), mask=~whole).cast(pa.string())
+    return pc.coalesce(integers, pc.if_else(pa.array(np.isnan(numbers)), None, column).cast(pa.string()))

@@ -1,0 +1,240 @@
+"""From Arrow columns to encoded rows, in bulk.
+
+Texts are dictionary-encoded, so that Python looks at each distinct value once; numbers are cast and checked as whole
+columns. What the schema does not allow is refused with field and reason: no value raises, and no message carries one.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from microdata._kernels import hash_texts
+from microdata.columns import distinct, field_column, is_absent, is_text, is_valid, texts
+from microdata.randomness import system_words
+from microdata.refusals import KEY, Reason, Refusals
+from microdata.schema import Attribute, Category, PersonSource, Schema
+from microdata.table import Table
+
+Reasons: TypeAlias = NDArray[np.int8]
+"""Reason per value, 0 where it is fine."""
+
+# Persons are told apart by a keyed hash: without the key nobody can make two of them fall together on purpose.
+_PERSON_KEY = system_words(2)
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_NOT_FINITE = re.compile(r"\s*[+-]?(nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE)
+# A value counts as on the grid when it misses it by less than this share of a step: decimal steps are not binary.
+_ON_GRID = 1e-6
+
+
+class _RowCodes:
+    """Hands out codes that no other row of this process has."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._lock = threading.Lock()
+
+    def take(self, rows: int) -> NDArray[np.int64]:
+        with self._lock:
+            first = self._next
+            self._next += rows
+        return np.arange(first, first + rows)
+
+
+_ROW_CODES = _RowCodes()
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """Rows that the schema accepts, and what it refused."""
+
+    table: Table
+    rows: NDArray[np.int64]
+    """Index in the input of each accepted row."""
+    refusals: Refusals
+
+
+def encode(schema: Schema, columns: pa.Table | pa.RecordBatch, keys: Sequence[bytes | None] | None = None) -> Encoded:
+    """Encode the declared fields of these columns.
+
+    A dotted field is a path into structs, or a column of that very name. A declared field that has no column is missing
+    in every row. `keys` are the record keys, needed where the schema takes the person from them.
+
+    >>> from microdata import Category, Hierarchy, Number, Schema
+    >>> schema = Schema("id", (Number("age", 0, 120), Category("sex", Hierarchy.flat(["F", "M"]))))
+    >>> events = pa.table({"id": ["a", "b", "c"], "age": [31, 222, 50], "sex": ["F", "F", "M"]})
+    >>> encoded = encode(schema, events)
+    >>> encoded.table.quasi
+    array([[31.,  0.],
+           [50.,  1.]])
+    >>> print(encoded.refusals.describe())
+    age: outside the declared domain in 1 row (2)
+    """
+    rows = columns.num_rows
+    found: list[tuple[int, Reasons]] = []
+    persons, reasons = _persons(schema, columns, keys)
+    if isinstance(schema.person, str) or schema.person is PersonSource.KEY:
+        found.append((0 if isinstance(schema.person, str) else KEY, reasons))
+    position = int(isinstance(schema.person, str))
+    quasi = np.empty((rows, len(schema.quasi)))
+    for column, attribute in enumerate(schema.quasi):
+        quasi[:, column], reasons = _values(attribute, field_column(columns, attribute.name))
+        found.append((position + column, reasons))
+    position += len(schema.quasi)
+    sensitive = np.empty((rows, len(schema.sensitive)), np.int32)
+    for column, attribute in enumerate(schema.sensitive):
+        sensitive[:, column], reasons = _indexes(attribute, field_column(columns, attribute.name))
+        found.append((position + column, reasons))
+    public = _public(schema, columns)
+    table = Table(schema, persons, quasi, sensitive, public)
+    return _accepted(table, found)
+
+
+def _accepted(table: Table, found: list[tuple[int, Reasons]]) -> Encoded:
+    """Split rows into those without any reason and refusals."""
+    parts = []
+    for field, reasons in found:
+        bad = np.flatnonzero(reasons)
+        if len(bad):
+            parts.append(Refusals(table.schema, bad, np.full(len(bad), field, np.int16), reasons[bad]))
+    if not parts:
+        return Encoded(table, np.arange(len(table)), Refusals.none(table.schema))
+    refusals = Refusals.concat(table.schema, parts)
+    accepted = np.ones(len(table), bool)
+    accepted[refusals.rows] = False
+    rows = np.flatnonzero(accepted)
+    return Encoded(table.take(rows), rows, refusals)
+
+
+def _persons(
+    schema: Schema, columns: pa.Table | pa.RecordBatch, keys: Sequence[bytes | None] | None
+) -> tuple[NDArray[np.int64], Reasons]:
+    """Code of each row's person; a text and an integer that read the same are the same person."""
+    rows = columns.num_rows
+    if schema.person is PersonSource.ROW:
+        return _ROW_CODES.take(rows), np.zeros(rows, np.int8)
+    if schema.person is PersonSource.KEY:
+        values = pa.nulls(rows, pa.binary()) if keys is None else pa.array(keys, pa.binary())
+        assert len(values) == rows, "one key per row"
+        reasons = np.zeros(rows, np.int8)
+    else:
+        values, reasons = _person_texts(field_column(columns, schema.person))
+    reasons[is_absent(values) & (reasons == 0)] = Reason.MISSING
+    return _person_codes(values), reasons
+
+
+def _person_texts(column: pa.Array) -> tuple[pa.Array, Reasons]:
+    """Persons are named by texts or whole numbers, never by fractions, truth values or times."""
+    kind = column.type
+    values, reasons = texts(column)
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        reasons[np.isfinite(numbers) & (np.floor(numbers) != numbers)] = Reason.WRONG_TYPE
+        reasons[np.isinf(numbers)] = Reason.WRONG_TYPE
+    elif pa.types.is_boolean(kind) or pa.types.is_temporal(kind):
+        reasons[is_valid(column)] = Reason.WRONG_TYPE
+    return values, reasons
+
+
+def _person_codes(values: pa.Array) -> NDArray[np.int64]:
+    wide = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
+    _, offsets, data = values.buffers()
+    if not len(values) or offsets is None:
+        return np.empty(0, np.int64)
+    bounds: NDArray[np.integer] = np.frombuffer(offsets, np.int64 if wide else np.int32)
+    starts = bounds[values.offset : values.offset + len(values) + 1]
+    content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return hash_texts(starts, content, _PERSON_KEY)
+
+
+def _values(attribute: Attribute, column: pa.Array) -> tuple[NDArray[Any], Reasons]:
+    """Numbers as they are, categories as leaf indexes."""
+    if isinstance(attribute, Category):
+        return _leaves(attribute, column)
+    values, reasons = _numbers(column)
+    fine = reasons == 0
+    reasons[fine & ~np.isfinite(values)] = Reason.NOT_FINITE
+    if attribute.integer:
+        reasons[(reasons == 0) & (np.floor(values) != values)] = Reason.NOT_AN_INTEGER
+    reasons[(reasons == 0) & ((values < attribute.low) | (values > attribute.high))] = Reason.OUT_OF_DOMAIN
+    return values, reasons
+
+
+def _indexes(attribute: Attribute, column: pa.Array) -> tuple[NDArray[Any], Reasons]:
+    """Categories as leaf indexes, numbers as indexes on their grid."""
+    values, reasons = _values(attribute, column)
+    if isinstance(attribute, Category):
+        return values, reasons
+    assert attribute.grid is not None, "the schema asks for a grid"
+    steps = np.where(reasons == 0, values - attribute.low, 0.0) / attribute.grid
+    nearest = np.rint(steps)
+    reasons[(reasons == 0) & (np.abs(steps - nearest) > _ON_GRID)] = Reason.NOT_ON_STEP
+    return nearest.astype(np.int32), reasons
+
+
+def _leaves(attribute: Category, column: pa.Array) -> tuple[NDArray[np.int32], Reasons]:
+    """Leaf index of every value, through the distinct ones."""
+    if pa.types.is_nested(column.type):
+        return np.zeros(len(column), np.int32), np.where(is_valid(column), Reason.WRONG_TYPE, Reason.MISSING).astype(
+            np.int8
+        )
+    index, values = distinct(column)
+    labels, reasons = texts(values)
+    codes = attribute.hierarchy.codes
+    other = -1 if attribute.other is None else codes[attribute.other]
+    # One entry more than there are distinct values: null has the index -1.
+    leaves = np.array([codes.get(label, other) for label in labels.to_pylist()] + [0], np.int32)
+    reasons = np.append(reasons, np.int8(Reason.MISSING))
+    reasons[:-1][(reasons[:-1] == 0) & is_absent(labels)] = Reason.MISSING
+    reasons[(reasons == 0) & (leaves < 0)] = Reason.UNKNOWN_CATEGORY
+    return leaves[index], reasons[index]
+
+
+def _numbers(column: pa.Array) -> tuple[NDArray[np.float64], Reasons]:
+    """The numbers of a column, whatever their type or text."""
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        reasons = np.where(is_valid(column), 0, Reason.MISSING).astype(np.int8)
+        values = pc.fill_null(column.cast(pa.float64(), safe=False), 0.0).to_numpy()
+        # Adding zero turns -0.0 into 0.0.
+        return values + 0.0, reasons
+    if pa.types.is_null(kind) or is_text(kind):
+        return _parsed(column)
+    reasons = np.where(is_valid(column), Reason.WRONG_TYPE, Reason.MISSING).astype(np.int8)
+    return np.zeros(len(column)), reasons
+
+
+def _parsed(column: pa.Array) -> tuple[NDArray[np.float64], Reasons]:
+    """Numbers written as text: cast at once where all are fine, else by distinct values."""
+    try:
+        return _numbers(column.cast(pa.string()).cast(pa.float64()))
+    except pa.ArrowInvalid:
+        index, values = distinct(column)
+    labels, reasons = texts(values)
+    numbers = np.zeros(len(labels) + 1)
+    reasons = np.append(reasons, np.int8(Reason.MISSING))
+    for position, label in enumerate(labels.to_pylist()):
+        if reasons[position]:
+            continue
+        if not label:
+            reasons[position] = Reason.MISSING
+        elif _NUMBER.fullmatch(label):
+            numbers[position] = float(label)
+        else:
+            reasons[position] = Reason.NOT_FINITE if _NOT_FINITE.fullmatch(label) else Reason.NOT_A_NUMBER
+    return numbers[index] + 0.0, reasons[index]
+
+
+def _public(schema: Schema, columns: pa.Table | pa.RecordBatch) -> pa.Table | None:
+    """Public columns, in the order of the schema."""
+    if not schema.public:
+        return None
+    return pa.table({name: field_column(columns, name) for name in schema.public})
