@@ -1,0 +1,1 @@
+"""The Kafka worker: raw events in, checked clusters out, each event at most once."""

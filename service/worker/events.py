@@ -1,0 +1,151 @@
+"""From Kafka records to encoded rows, a batch at a time.
+
+Each record is decoded on its own into the declared fields only, so what a record means never depends on its companions:
+a new owner that re-reads it gets the same row. What a record carries beyond the declared fields is skipped unread.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from microdata import Number, PersonSource, Reason, Schema, encode
+from service.kafka import RecordBatch
+
+WHOLE_RECORD = "(record)"
+"""The field of a refusal that is about the record as such."""
+
+_ABSENT = msgspec.Raw(b"null")
+_ERROR_PATH = re.compile(r"at `\$\.([^`]*)`$")
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A record that is not taken: where it is, which field is wrong, and why. Never what it holds."""
+
+    offset: int
+    field: str
+    reason: Reason
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """Accepted rows of one partition in the order of their offsets, and the records that were refused."""
+
+    positions: NDArray[np.int64]
+    persons: NDArray[np.int64]
+    quasi: NDArray[np.float64]
+    sensitive: NDArray[np.int32]
+    public: NDArray[np.object_]
+    """Rows × public fields: each value as the JSON text that came in."""
+    refused: list[Refused]
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def at(self, wanted: NDArray[np.bool_]) -> Events:
+        """The wanted rows, without refusals."""
+        return Events(
+            self.positions[wanted],
+            self.persons[wanted],
+            self.quasi[wanted],
+            self.sensitive[wanted],
+            self.public[wanted],
+            [],
+        )
+
+
+class EventDecoder:
+    """Decodes records of one schema; records above `max_bytes` are refused unread."""
+
+    def __init__(self, schema: Schema, max_bytes: int) -> None:
+        self._public = schema.public
+        self._encoded = replace(schema, public=())
+        self._by_key = schema.person is PersonSource.KEY
+        self._max_bytes = max_bytes
+        numbers = {a.name for a in (*schema.quasi, *schema.sensitive) if isinstance(a, Number)}
+        kinds: dict[str, tuple[Any, Any]] = {
+            name: (float | None, None) if name in numbers else (str | int | None, None) for name in schema.fields()
+        }
+        kinds |= dict.fromkeys(schema.public, (msgspec.Raw, _ABSENT))
+        struct, paths = _struct(kinds)
+        self._decoder = msgspec.json.Decoder(struct)
+        self._getters = {name: attrgetter(path) for name, path in paths.items()}
+
+    def decode(self, batch: RecordBatch) -> Events:
+        """Rows and refusals of one batch."""
+        objects, rows, refused = self._parse(batch)
+        columns = {name: _column(list(map(self._getters[name], objects))) for name in self._encoded.fields()}
+        keys = [batch.keys[row] for row in rows] if self._by_key else None
+        encoded = encode(self._encoded, pa.table(columns), keys)
+        offsets, bad = batch.offsets[rows], encoded.refusals.first_per_row()
+        refused += [
+            Refused(int(offsets[row]), bad.field_name(field), Reason(reason))
+            for row, field, reason in zip(bad.rows.tolist(), bad.fields.tolist(), bad.reasons.tolist(), strict=True)
+        ]
+        public = np.empty((len(encoded.rows), len(self._public)), object)
+        for place, name in enumerate(self._public):
+            texts = list(map(bytes, map(self._getters[name], objects)))
+            public[:, place] = np.array(texts, object)[encoded.rows]
+        table = encoded.table
+        refused.sort(key=attrgetter("offset"))
+        return Events(offsets[encoded.rows], table.persons, table.quasi, table.sensitive, public, refused)
+
+    def _parse(self, batch: RecordBatch) -> tuple[list[Any], list[int], list[Refused]]:
+        """Decoded records, their places in the batch, and what could not be decoded."""
+        decode, limit = self._decoder.decode, self._max_bytes
+        objects, rows, refused = [], [], []
+        for row, value in enumerate(batch.values):
+            if value is None:
+                refused.append(Refused(int(batch.offsets[row]), WHOLE_RECORD, Reason.TOMBSTONE))
+            elif len(value) > limit:
+                refused.append(Refused(int(batch.offsets[row]), WHOLE_RECORD, Reason.TOO_LARGE))
+            else:
+                try:
+                    objects.append(decode(value))
+                    rows.append(row)
+                except msgspec.ValidationError as error:
+                    # The message holds types and the field's path, but only the path is sure to be free of values.
+                    path = _ERROR_PATH.search(str(error))
+                    field = path.group(1) if path and path.group(1) in self._getters else WHOLE_RECORD
+                    refused.append(Refused(int(batch.offsets[row]), field, Reason.WRONG_TYPE))
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                    refused.append(Refused(int(batch.offsets[row]), WHOLE_RECORD, Reason.NOT_JSON))
+        return objects, rows, refused
+
+
+def _struct(kinds: dict[str, tuple[Any, Any]]) -> tuple[type[msgspec.Struct], dict[str, str]]:
+    """A type that holds the (dotted) fields, and the attribute path of each of them in it."""
+    groups: dict[str, dict[str, tuple[Any, Any]]] = {}
+    for name, kind in kinds.items():
+        head, _, rest = name.partition(".")
+        groups.setdefault(head, {})[rest] = kind
+    members: list[tuple[str, Any, Any]] = []
+    paths: dict[str, str] = {}
+    rename: dict[str, str] = {}
+    for number, (head, below) in enumerate(groups.items()):
+        attribute = f"f{number}"
+        rename[attribute] = head
+        if "" in below:
+            members.append((attribute, *below[""]))
+            paths[head] = attribute
+        else:
+            inner, inner_paths = _struct(below)
+            members.append((attribute, inner, msgspec.field(default_factory=inner)))
+            paths |= {f"{head}.{name}": f"{attribute}.{path}" for name, path in inner_paths.items()}
+    return msgspec.defstruct("Event", members, rename=rename, gc=False), paths
+
+
+def _column(values: list[Any]) -> pa.Array:
+    """One decoded field as an Arrow column; integers among texts count by their digits."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if value is None else str(value) for value in values], pa.string())

@@ -1,0 +1,113 @@
+"""The gate: the last check before anything leaves, on the very rows that are about to be encoded.
+
+Engines assert their guarantee; the gate decides. It shares no code with them and knows nothing of how a cluster came to
+be: it looks at the rows, the box and the models of the policy. It runs at every publication and at every republication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microdata import Boxes, Schema
+from privacy import Groups, Model
+from service.worker.decisions import cluster_of
+from service.worker.rows import Rows
+from stream_algos import Release
+
+
+class Gate:
+    """Checks decisions of one schema against the models of one guarantee."""
+
+    def __init__(self, schema: Schema, models: tuple[Model, ...]) -> None:
+        self._schema = schema
+        self._models = models
+        self._reusable = all(model.survives_adding for model in models)
+
+    def passes(self, decisions: Release, rows: Rows, published: Mapping[int, tuple[bytes, bytes]]) -> NDArray[np.bool_]:
+        """Whether each cluster may leave. `published` holds the boxes that left before, by cluster id."""
+        if not len(decisions) or not len(rows):
+            return np.zeros(len(decisions), bool)
+        found = rows.find(decisions.members)
+        cluster = cluster_of(decisions)
+        fit = self._well_formed(decisions) & ~_marked(cluster, found < 0, len(decisions))
+        fit &= ~_marked(cluster, _repeated(decisions.members), len(decisions))
+        inside = Boxes(self._schema, decisions.lo, decisions.hi).cover(rows.quasi[found], cluster)
+        fit &= ~_marked(cluster, ~inside, len(decisions))
+        fresh = fit & ~decisions.reused
+        fresh[fresh] = self._hold(decisions, rows, found, cluster, fresh)
+        return fresh | (fit & decisions.reused & self._known(decisions, published, fresh))
+
+    def _well_formed(self, decisions: Release) -> NDArray[np.bool_]:
+        """Boxes in the form in which they are published, with at least one row each."""
+        wide = Boxes(self._schema, decisions.lo, decisions.hi).widened()
+        exact = (wide.lo == decisions.lo).all(axis=1) & (wide.hi == decisions.hi).all(axis=1)
+        return np.asarray(exact & (np.diff(decisions.starts) > 0))
+
+    def _hold(
+        self,
+        decisions: Release,
+        rows: Rows,
+        found: NDArray[np.int64],
+        cluster: NDArray[np.int64],
+        candidates: NDArray[np.bool_],
+    ) -> NDArray[np.bool_]:
+        """Whether every model holds, for each candidate; a cluster of a window is compared with that window's rows."""
+        number = np.cumsum(candidates) - 1
+        holds = np.ones(int(candidates.sum()), bool)
+        for first, last in np.unique(decisions.windows[candidates], axis=0):
+            together = candidates & (decisions.windows == (first, last)).all(axis=1)
+            own = together[cluster]
+            chosen, labels = found[own], np.unique(cluster[own], return_inverse=True)[1]
+            groups = Groups.of(
+                self._schema,
+                rows.persons[chosen],
+                rows.sensitive[chosen],
+                labels,
+                int(together.sum()),
+                None if first < 0 else _histograms(self._schema, rows.sensitive[rows.between(int(first), int(last))]),
+            )
+            for model in self._models:
+                holds[number[together]] &= model.holds(groups)
+        return holds
+
+    def _known(
+        self, decisions: Release, published: Mapping[int, tuple[bytes, bytes]], fresh: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Whether each reuse repeats the id and box of a cluster that left before, or leaves with this publication."""
+        known = np.zeros(len(decisions), bool)
+        if not self._reusable or not decisions.reused.any():
+            return known
+        boxes = dict(published) | {
+            int(decisions.ids[c]): box_key(decisions.lo[c], decisions.hi[c]) for c in np.flatnonzero(fresh)
+        }
+        for c in np.flatnonzero(decisions.reused):
+            known[c] = boxes.get(int(decisions.ids[c])) == box_key(decisions.lo[c], decisions.hi[c])
+        return known
+
+
+def box_key(lo: NDArray[np.float64], hi: NDArray[np.float64]) -> tuple[bytes, bytes]:
+    """A box as something that can be compared exactly."""
+    return lo.tobytes(), hi.tobytes()
+
+
+def _marked(cluster: NDArray[np.int64], bad: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
+    """The clusters with at least one bad member."""
+    marked = np.zeros(count, bool)
+    marked[cluster[bad]] = True
+    return marked
+
+
+def _repeated(members: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Members that stand in the decisions more than once."""
+    _, inverse, counts = np.unique(members, return_inverse=True, return_counts=True)
+    return np.asarray(counts[inverse] > 1)
+
+
+def _histograms(schema: Schema, sensitive: NDArray[np.int32]) -> list[NDArray[np.int64]]:
+    return [
+        np.bincount(sensitive[:, column], minlength=attribute.size or 0)
+        for column, attribute in enumerate(schema.sensitive)
+    ]

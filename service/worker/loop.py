@@ -1,0 +1,347 @@
+"""The worker: one process, one loop. Poll, decode, push, check, encode, produce, commit.
+
+One transaction per cycle carries the clusters decided in the cycle before, the new state, dead letters and the consumed
+offsets. A decision is committed first and published by the next transaction, so a reader that sees aborted transactions
+may see a cluster twice but never one event under two boxes. After any abort or unclear commit the producer and every
+engine are thrown away and restored as after a crash: nothing is resumed from memory.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+
+from microdata import GuaranteeError, PortcullisError
+from service.kafka import (
+    AbortableError,
+    Client,
+    Committed,
+    FencedError,
+    GroupToken,
+    Partition,
+    RecordBatch,
+    RetriableError,
+    TransactionalProducer,
+    UnclearError,
+)
+from service.worker.events import EventDecoder, Refused
+from service.worker.messages import MessageEncoder, dead_letter
+from service.worker.metrics import Metrics
+from service.worker.partition import InputPartition, Publication
+from service.worker.restoring import PartitionError, Restorer, StateNote
+from service.worker.settings import WorkerSettings
+from service.worker.state import State
+from service.worker.stream import Stream
+from service.worker.topics import TopicError, prepare
+
+log = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 0.5
+
+
+class Worker:
+    """A member of one stream's group. `run` returns when `stop` is set and everything decided has been published."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        client: Client,
+        settings: WorkerSettings,
+        metrics: Metrics,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.stream = stream
+        self.metrics = metrics
+        self._client = client
+        self._settings = settings
+        self._clock = clock
+        self._id = f"{stream.group}.{settings.instance or secrets.token_hex(8)}"
+        self._consumer = client.group_consumer(stream.group)
+        self._reader = client.reader()
+        self._look_at_topics()
+        self._token: GroupToken | None = None
+        self._producer: TransactionalProducer | None = None
+        self._partitions: dict[Partition, InputPartition] = {}
+        self._refused: dict[Partition, list[Refused]] = {}
+        self._stopped: dict[Partition, str] = {}
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until told to stop."""
+        self._consumer.subscribe([self.stream.input], self._on_assigned, self._on_revoked, self._on_revoked)
+        try:
+            while not stop.is_set():
+                self._cycle(stop)
+            self._finish()
+        finally:
+            self.close()
+
+    def _look_at_topics(self) -> None:
+        """Check the topics, and learn from them what decoding, encoding and restoring need."""
+        admin = self._client.admin()
+        try:
+            self._topics = prepare(admin, self.stream, self._settings)
+        finally:
+            admin.close()
+        self._messages = MessageEncoder(self.stream, self._topics.output_partitions, self._topics.message_bytes)
+        limit = min(self._settings.max_event_bytes, self._messages.largest_event)
+        self._decoder = EventDecoder(self.stream.schema, limit)
+        self._restorer = Restorer(
+            self.stream, self._topics, self._consumer, self._reader, self._decoder, self._settings
+        )
+
+    def close(self) -> None:
+        """Let go of every connection; what is pending stays with the next owner."""
+        self.metrics.gone()
+        self._partitions.clear()
+        if self._producer is not None:
+            self._producer.close()
+        self._consumer.close()
+        self._reader.close()
+
+    # -- one cycle ---------------------------------------------------------------------------------------------------
+
+    def _cycle(self, stop: threading.Event) -> None:
+        """Take events for one commit interval, then settle them in one transaction."""
+        end = time.monotonic() + self._settings.commit_interval
+        while True:
+            self._take_some(max(0.0, end - time.monotonic()))
+            taken = sum(partition.taken for partition in self._partitions.values())
+            if stop.is_set() or taken >= self._settings.commit_events or time.monotonic() >= end:
+                break
+        self._expire()
+        self._settle()
+
+    def _take_some(self, timeout: float) -> None:
+        try:
+            batches = self._consumer.poll(timeout, self._settings.poll_records)
+        except RetriableError as error:
+            log.warning("the input cannot be read at the moment (%s)", error)
+            batches = []
+        # The token belongs to exactly this poll: it proves the membership under which these records were given.
+        self._token = self._consumer.group_token()
+        self._take_over()
+        for batch in batches:
+            if batch.partition in self._partitions:
+                self._take(batch)
+        self.metrics.polled(self._consumer.assignment(), self._partitions, self._stopped)
+
+    def _take(self, batch: RecordBatch) -> None:
+        partition = self._partitions[batch.partition]
+        events = self._decoder.decode(batch)
+        self._refused.setdefault(batch.partition, []).extend(events.refused)
+        end = int(batch.offsets[-1]) + 1
+        self._guarded(batch.partition, partial(partition.take, events, end, self._clock()))
+
+    def _expire(self) -> None:
+        now = self._clock()
+        for place, partition in list(self._partitions.items()):
+            self._guarded(place, partial(partition.expire, now))
+
+    def _guarded(self, place: Partition, step: Callable[[], None]) -> None:
+        """An engine that breaks its own guarantee stops its partition; nothing of it leaves."""
+        try:
+            step()
+        except GuaranteeError as error:
+            self.metrics.refused_release()
+            self._halt(place, f"the engine refused its own release: {error}")
+
+    # -- one transaction ---------------------------------------------------------------------------------------------
+
+    def _settle(self, *, drained: bool = False) -> None:
+        """Publish what is owed and commit what is fresh; any failure discards everything in memory."""
+        dirty = {
+            place: partition
+            for place, partition in self._partitions.items()
+            if place in self._consumer.assignment() and (partition.dirty or drained)
+        }
+        token = self._token
+        if not dirty or token is None:
+            return
+        started = time.monotonic()
+        publications = {place: partition.publish() for place, partition in dirty.items()}
+        states = {place: partition.next_state(drained=drained) for place, partition in dirty.items()}
+        try:
+            token.require_current()
+            self._transact(token, dirty, publications, states)
+        except UnclearError:
+            log.warning("a commit's outcome is unknown: everything is restored from what is durable")
+            self._discard()
+        except (AbortableError, FencedError, RetriableError) as error:
+            log.warning("a transaction did not commit (%s): everything is restored from what is durable", error)
+            self._discard()
+        else:
+            self.metrics.committed(time.monotonic() - started)
+            self._remember(dirty, publications, states)
+
+    def _transact(
+        self,
+        token: GroupToken,
+        dirty: dict[Partition, InputPartition],
+        publications: dict[Partition, Publication],
+        states: dict[Partition, State],
+    ) -> None:
+        """All bytes are encoded before the transaction opens, and it does not span a poll."""
+        tick = self._tick()
+        outputs = self._messages.encode([(publications[place], dirty[place].rows) for place in dirty])
+        letters = [dead_letter(place, refused) for place in dirty for refused in self._refused.get(place, [])]
+        encoded = {place: self._encoded(place, state) for place, state in states.items()}
+        producer = self._ready_producer()
+        try:
+            producer.begin()
+            for number, values in outputs.items():
+                producer.produce(Partition(self.stream.output, number), values, timestamp_ms=tick)
+            if letters and self.stream.dead_letters is not None:
+                producer.produce(Partition(self.stream.dead_letters, 0), letters, timestamp_ms=tick)
+            offsets = {}
+            for place, value in encoded.items():
+                where = Partition(self.stream.state_topic, place.number)
+                record = producer.produce_and_wait(where, value, str(place.number).encode(), tick)
+                state = states[place]
+                note = StateNote(record, state.sequence, str(state.origin.topic_id))
+                offsets[place] = Committed(state.position, note.encode())
+            producer.flush()
+            producer.send_offsets(offsets, token)
+            producer.commit()
+        except AbortableError:
+            producer.abort()
+            raise
+
+    def _encoded(self, place: Partition, state: State) -> bytes:
+        value = state.encode()
+        if len(value) > self._settings.max_state_bytes:
+            raise PartitionError(
+                f"{place.topic}/{place.number}: the state takes {len(value)} bytes, max_state_bytes allows "
+                f"{self._settings.max_state_bytes}; raise it, or lower the delay"
+            )
+        return value
+
+    def _remember(
+        self,
+        dirty: dict[Partition, InputPartition],
+        publications: dict[Partition, Publication],
+        states: dict[Partition, State],
+    ) -> None:
+        now = self._clock()
+        for place, partition in dirty.items():
+            self._refused.pop(place, None)
+            self.metrics.settled(place, partition, publications[place], now)
+            partition.committed(states[place], publications[place])
+
+    def _tick(self) -> int:
+        """The time that leaves with records: the commit's, rounded down so that it says nothing about arrival."""
+        step = max(1.0, self._settings.commit_interval)
+        return int(self._clock() / step) * int(step * 1000)
+
+    def _ready_producer(self) -> TransactionalProducer:
+        if self._producer is None:
+            producer = self._client.producer(self._id)
+            producer.init_transactions()
+            self._producer = producer
+        return self._producer
+
+    def _discard(self) -> None:
+        """Forget the producer and every engine: what is durable decides."""
+        if self._producer is not None:
+            self._producer.close()
+            self._producer = None
+        self._consumer.pause([place for place in self._partitions if place in self._consumer.assignment()])
+        self._partitions.clear()
+        self._refused.clear()
+
+    # -- partitions come and go --------------------------------------------------------------------------------------
+
+    def _on_assigned(self, partitions: list[Partition]) -> None:
+        log.info("assigned: %s", ", ".join(f"{p.topic}/{p.number}" for p in partitions) or "nothing")
+
+    def _on_revoked(self, partitions: list[Partition]) -> None:
+        """Revoked or lost: the engine is dropped at once, its uncommitted work with it."""
+        for place in partitions:
+            self._partitions.pop(place, None)
+            self._refused.pop(place, None)
+            self._stopped.pop(place, None)
+
+    def _take_over(self) -> None:
+        """Restore what is assigned and not yet running; a partition that cannot go on stops with its reason."""
+        waiting = [p for p in self._consumer.assignment() if p not in self._partitions and p not in self._stopped]
+        if not waiting:
+            return
+        if max(place.number for place in waiting) >= self._topics.input_partitions:
+            self._look_at_topics()
+        try:
+            # A transaction that this worker left open would make the committed offsets unstable: end it first.
+            self._ready_producer()
+            committed = self._consumer.committed(waiting)
+            for place in sorted(waiting):
+                self._restore(place, committed[place])
+        except (RetriableError, AbortableError, FencedError, UnclearError) as error:
+            log.warning("partitions cannot be restored yet (%s), trying again", error)
+            self._discard()
+            time.sleep(_RETRY_SECONDS)
+
+    def _restore(self, place: Partition, committed: Committed | None) -> None:
+        started = time.monotonic()
+        try:
+            partition = self._restorer.restore(place, committed)
+        except (PartitionError, GuaranteeError) as error:
+            self._halt(place, str(error))
+            return
+        self._partitions[place] = partition
+        self._consumer.seek(place, partition.position)
+        self._consumer.resume([place])
+        self.metrics.restored(place, partition, time.monotonic() - started)
+        log.info("%s/%d: restored %d rows, going on at %d", *place, len(partition.rows), partition.position)
+
+    def _halt(self, place: Partition, reason: str) -> None:
+        """Stop one partition until an operator has looked; the others go on."""
+        log.error("partition stopped: %s", reason)
+        self._stopped[place] = reason
+        self._partitions.pop(place, None)
+        self._refused.pop(place, None)
+        if place in self._consumer.assignment():
+            self._consumer.pause([place])
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        """Publish what is decided; what is pending stays for the next owner unless the operator asked to flush."""
+        if self._settings.on_stop == "flush":
+            for place, partition in list(self._partitions.items()):
+                self._guarded(place, partition.flush)
+        # The first transaction publishes what is owed and commits what is fresh, the second publishes that.
+        self._settle()
+        self._settle()
+
+    def drain(self) -> None:
+        """Flush and publish every partition of the input, and record the end: a new policy may start there."""
+        self._consumer.subscribe([self.stream.input], self._on_assigned, self._on_revoked, self._on_revoked)
+        try:
+            self._own_everything()
+            for place, partition in list(self._partitions.items()):
+                self._guarded(place, partition.flush)
+            self._settle()
+            self._settle()
+            self._settle(drained=True)
+            if len(self._partitions) < self._topics.input_partitions:
+                raise PortcullisError("the drain did not commit; nothing is lost, run it again")
+        finally:
+            self.close()
+
+    def _own_everything(self, patience: float = 60.0) -> None:
+        """Join the group until every partition is here and restored, taking no new event."""
+        end = time.monotonic() + patience
+        while time.monotonic() < end:
+            self._consumer.poll(0.2, 1)
+            self._token = self._consumer.group_token()
+            self._take_over()
+            self._consumer.pause(self._consumer.assignment())
+            if self._stopped:
+                raise PartitionError("; ".join(self._stopped.values()))
+            if len(self._partitions) == self._topics.input_partitions:
+                return
+        raise TopicError(
+            f"stream {self.stream.name!r}: other workers hold some of its partitions; stop them before draining"
+        )

@@ -1,0 +1,137 @@
+"""What leaves: cluster or tuple messages, and dead letters.
+
+Nothing links a message back to its source: no key, header, offset or timestamp of the input; rows stand in the shuffled
+order of their decision, so that a republication writes the same bytes again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from microdata import Attribute, Boxes, Category, Number
+from service.kafka import Partition
+from service.worker.events import Refused
+from service.worker.partition import Publication
+from service.worker.rows import Rows
+from service.worker.stream import Stream
+
+
+class MessageEncoder:
+    """Encodes the publications of one stream for an output topic of so many partitions and this message limit."""
+
+    def __init__(self, stream: Stream, partitions: int, message_bytes: int) -> None:
+        self._schema = stream.schema
+        self._clusters = stream.emit == "clusters"
+        self._partitions = partitions
+        self._limit = message_bytes
+        names = [msgspec.json.encode(name) for name in (*stream.schema.roles()["sensitive"], *stream.schema.public)]
+        members = b",".join(name.replace(b"%", b"%%") + b":%b" for name in names)
+        self._row = members
+        self._labels = [_value_texts(attribute) for attribute in stream.schema.sensitive]
+        head = sum(len(msgspec.json.encode(a.name)) + _longest(a) for a in stream.schema.quasi)
+        self._room = 256 + head + sum(map(len, names)) + sum(int(max(map(len, texts))) for texts in self._labels)
+
+    @property
+    def largest_event(self) -> int:
+        """The largest input record whose row surely fits into one message."""
+        return self._limit - self._room
+
+    def encode(self, parts: Sequence[tuple[Publication, Rows]]) -> dict[int, list[bytes]]:
+        """Messages by output partition."""
+        messages: dict[int, list[bytes]] = defaultdict(list)
+        for publication, rows in parts:
+            clusters = publication.clusters
+            texts = self._rows(publication, rows)
+            boxes = _generalizations(Boxes(self._schema, clusters.lo, clusters.hi))
+            for c, box in enumerate(boxes):
+                number = int(clusters.ids[c])
+                members = texts[clusters.starts[c] : clusters.starts[c + 1]]
+                written = self._cluster(number, box, members) if self._clusters else self._tuples(box, members)
+                messages[number % self._partitions].extend(written)
+        return messages
+
+    def _rows(self, publication: Publication, rows: Rows) -> list[bytes]:
+        """The members of the row objects, without braces."""
+        chosen = publication.rows
+        columns = [texts[rows.sensitive[chosen, place]] for place, texts in enumerate(self._labels)]
+        columns += [rows.public[chosen, place] for place in range(rows.public.shape[1])]
+        template = self._row
+        return [template % values for values in zip(*columns, strict=True)] if columns else [b""] * len(chosen)
+
+    def _cluster(self, number: int, box: bytes, members: Sequence[bytes]) -> Iterator[bytes]:
+        """One message, or several parts where one would exceed the topic's limit."""
+        groups = list(_groups(members, self._limit - 256 - len(box)))
+        for part, group in enumerate(groups, start=1):
+            place = b',"part":%d,"parts":%d' % (part, len(groups)) if len(groups) > 1 else b""
+            rows = b"},{".join(group)
+            yield b'{"cluster":"%016x"%b,"generalization":%b,"rows":[{%b}]}' % (number, place, box, rows)
+
+    def _tuples(self, box: bytes, members: Sequence[bytes]) -> Iterator[bytes]:
+        """One flat record per row."""
+        inner = box[1:-1]
+        for member in members:
+            yield b"{%b}" % b",".join(filter(None, (inner, member)))
+
+
+def _generalizations(boxes: Boxes) -> list[bytes]:
+    """JSON object of each box: a number as a pair, a category as its node's label."""
+    columns = []
+    for place, attribute in enumerate(boxes.schema.quasi):
+        name, lo, hi = msgspec.json.encode(attribute.name), boxes.lo[:, place], boxes.hi[:, place]
+        if isinstance(attribute, Category):
+            labels = attribute.hierarchy.labels
+            columns.append([name + b":" + msgspec.json.encode(labels[n]) for n in attribute.hierarchy.lca(lo, hi)])
+        else:
+            kind = np.int64 if attribute.integer else np.float64
+            pairs = zip(lo.astype(kind).tolist(), hi.astype(kind).tolist(), strict=True)
+            columns.append([name + b":" + msgspec.json.encode(pair) for pair in pairs])
+    return [b"{" + b",".join(members) + b"}" for members in zip(*columns, strict=True)]
+
+
+def dead_letter(place: Partition, refused: Refused) -> bytes:
+    """Where a refused record is and why it was refused; never what it holds."""
+    return msgspec.json.encode(
+        {
+            "topic": place.topic,
+            "partition": place.number,
+            "offset": refused.offset,
+            "field": refused.field,
+            "reason": refused.reason.code,
+        }
+    )
+
+
+def _groups(members: Sequence[bytes], limit: int) -> Iterator[list[bytes]]:
+    """Rows in runs whose joined length stays below the limit."""
+    group: list[bytes] = []
+    size = 0
+    for member in members:
+        if group and size + len(member) + 3 > limit:
+            yield group
+            group, size = [], 0
+        group.append(member)
+        size += len(member) + 3
+    yield group
+
+
+def _value_texts(attribute: Attribute) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
+    """JSON text of each value of a sensitive attribute, by its code."""
+    if isinstance(attribute, Category):
+        values: list[object] = list(attribute.hierarchy.leaves)
+    else:
+        grid = attribute.low + np.arange(attribute.size or 0) * (attribute.grid or 1.0)
+        values = [int(v) if attribute.integer else float(v) for v in grid]
+    texts = np.empty(len(values), object)
+    texts[:] = [msgspec.json.encode(value) for value in values]
+    return texts
+
+
+def _longest(attribute: Attribute) -> int:
+    """Upper bound of the JSON text of a generalized value."""
+    if isinstance(attribute, Number):
+        return 64
+    return max(len(msgspec.json.encode(label)) for label in attribute.hierarchy.labels)

@@ -1,0 +1,231 @@
+"""What a worker tells about itself: Prometheus metrics, and the status that API and console show.
+
+Labels are stream, partition and reason codes; no value of a record is ever among them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from microdata import Boxes, class_loss
+from service.kafka import Partition
+from service.worker.partition import InputPartition, Publication
+from service.worker.stream import Stream
+
+_COUNTERS = {
+    "taken": ("events_taken", "Records read from the input."),
+    "released": ("events_released", "Rows published."),
+    "suppressed": ("events_suppressed", "Rows that will never be published."),
+    "clusters": ("clusters", "Clusters published."),
+    "reused": ("reuses", "Rows published with a box that had been published before."),
+    "refused_releases": ("refused_releases", "Clusters that a check kept from leaving. Must be 0."),
+    "restores": ("restores", "Partitions taken over."),
+    "transactions": ("transactions", "Transactions committed."),
+}
+_GAUGES = {
+    "loss": ("loss_recent", "Running mean loss of published rows."),
+    "open_clusters": ("open_clusters", "Clusters being formed."),
+    "tau": ("tau", "Loss threshold of the engine, the mean over partitions."),
+    "pending": ("events_pending", "Rows taken and undecided."),
+    "lag": ("lag", "Records of the input behind the last one taken."),
+    "thin": ("thin_partitions", "Partitions with too few persons within the delay."),
+    "stopped": ("stopped_partitions", "Partitions that wait for an operator."),
+    "assigned": ("assigned_partitions", "Partitions that this worker owns."),
+}
+_SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
+_TUPLES = (10, 100, 1_000, 3_000, 10_000, 30_000, 100_000)
+_PATIENCE = 30.0
+"""Seconds without a poll after which a loop counts as stuck."""
+_RECENT = 0.05
+"""Weight of the newest value in a running mean."""
+
+
+class Distribution:
+    """A histogram that takes whole arrays."""
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self._counts = np.zeros(len(bounds) + 1, np.int64)
+        self._sum = 0.0
+
+    def observe(self, values: NDArray[Any]) -> None:
+        """Count these values."""
+        self._counts += np.bincount(np.searchsorted(self._bounds, values), minlength=len(self._counts))
+        self._sum += float(values.sum())
+
+    def family(self, name: str, text: str, stream: str) -> HistogramMetricFamily:
+        """The form in which Prometheus reads it."""
+        family = HistogramMetricFamily(f"portcullis_{name}", text, labels=["stream"])
+        bounds = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
+        totals = np.cumsum(self._counts).tolist()
+        family.add_metric([stream], list(zip(bounds, totals, strict=True)), self._sum)
+        return family
+
+
+class Metrics(Collector):
+    """Counts of one worker process. The loop writes, any thread may read."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self._seen: dict[Partition, Counter[str]] = {}
+        self._partitions: dict[Partition, dict[str, Any]] = {}
+        self._assigned: frozenset[Partition] = frozenset()
+        self._stopped: dict[Partition, str] = {}
+        self._polled_at: float | None = None
+        self._started = time.time()
+        self._delay_seconds, self._delay_tuples = Distribution(_SECONDS), Distribution(_TUPLES)
+        self._transaction_seconds = Distribution(_SECONDS)
+        self.registry = CollectorRegistry()
+        self.registry.register(self)
+
+    def polled(
+        self,
+        assigned: frozenset[Partition],
+        running: Mapping[Partition, InputPartition],
+        stopped: Mapping[Partition, str],
+    ) -> None:
+        """One turn of the loop."""
+        with self._lock:
+            self._polled_at = time.monotonic()
+            self._assigned, self._stopped = assigned, dict(stopped)
+            self._partitions = {place: self._partitions.get(place, {}) for place in running}
+
+    def restored(self, place: Partition, partition: InputPartition, seconds: float) -> None:
+        """A partition was taken over."""
+        with self._lock:
+            self._counts["restores"] += 1
+            self._seen[place] = Counter(partition.totals)
+            self._partitions[place] = {"restored_rows": len(partition.rows), "restore_seconds": round(seconds, 3)}
+
+    def lagging(self, place: Partition, records: int) -> None:
+        """How far a partition is behind its input."""
+        with self._lock:
+            self._partitions.setdefault(place, {})["lag"] = records
+
+    def refused_release(self) -> None:
+        """An engine broke its own guarantee and nothing of it left."""
+        with self._lock:
+            self._counts["refused_releases"] += 1
+
+    def committed(self, seconds: float) -> None:
+        """A transaction is durable."""
+        with self._lock:
+            self._counts["transactions"] += 1
+            self._transaction_seconds.observe(np.array([seconds]))
+
+    def settled(self, place: Partition, partition: InputPartition, publication: Publication, now: float) -> None:
+        """What a durable transaction did for one partition; called before the partition forgets its rows."""
+        rows, clusters = publication.rows, publication.clusters
+        engine = dict(partition.engine.status())
+        with self._lock:
+            self._counts += Counter(partition.totals) - self._seen.get(place, Counter())
+            self._counts["refused_releases"] += publication.refused
+            self._seen[place] = Counter(partition.totals)
+            known = self._partitions.setdefault(place, {})
+            known |= {
+                "position": partition.position,
+                "pending": len(partition.engine.pending()),
+                "thin": partition.thin,
+                "totals": dict(partition.totals),
+                "engine": engine,
+            }
+            if len(rows):
+                self._delay_seconds.observe(now - partition.rows.times[rows])
+                self._delay_tuples.observe(partition.position - partition.rows.positions[rows])
+                losses = class_loss(Boxes(partition.schema, clusters.lo, clusters.hi))
+                loss = float(losses @ np.diff(clusters.starts) / len(rows))
+                known["loss"] = round(known.get("loss", loss) * (1 - _RECENT) + loss * _RECENT, 6)
+
+    def gone(self) -> None:
+        """The loop has ended."""
+        with self._lock:
+            self._polled_at = None
+            self._assigned, self._partitions = frozenset(), {}
+
+    def collect(self) -> Iterator[Metric]:
+        """Everything that Prometheus asks for."""
+        own = self._stream.name
+        with self._lock:
+            for key, (name, text) in _COUNTERS.items():
+                counter = CounterMetricFamily(f"portcullis_{name}", text, labels=["stream"])
+                counter.add_metric([own], self._counts[key])
+                yield counter
+            refused = CounterMetricFamily(
+                "portcullis_events_refused", "Records refused, by reason.", labels=["stream", "reason"]
+            )
+            for key, count in self._counts.items():
+                if key.startswith("refused."):
+                    refused.add_metric([own, key.removeprefix("refused.")], count)
+            yield refused
+            values = self._gauges()
+            for key, (name, text) in _GAUGES.items():
+                gauge = GaugeMetricFamily(f"portcullis_{name}", text, labels=["stream"])
+                gauge.add_metric([own], values[key])
+                yield gauge
+            yield self._delay_seconds.family("delay_seconds", "From taking an event to publishing it.", own)
+            yield self._delay_tuples.family("delay_tuples", "Offsets between an event and its publication.", own)
+            yield self._transaction_seconds.family("transaction_seconds", "Duration of a transaction.", own)
+
+    def _gauges(self) -> dict[str, float]:
+        known = self._partitions.values()
+        engines = [partition.get("engine", {}) for partition in known]
+        losses = [partition["loss"] for partition in known if "loss" in partition]
+        return {
+            "loss": float(np.mean(losses)) if losses else 0.0,
+            "open_clusters": sum(engine.get("open_clusters", 0.0) for engine in engines),
+            "tau": float(np.mean([engine.get("tau", 0.0) for engine in engines])) if engines else 0.0,
+            "pending": sum(partition.get("pending", 0) for partition in known),
+            "lag": sum(partition.get("lag", 0) for partition in known),
+            "thin": sum(bool(partition.get("thin")) for partition in known),
+            "stopped": len(self._stopped),
+            "assigned": len(self._assigned),
+        }
+
+    def stuck(self) -> str | None:
+        """Why the process should be replaced, None while its loop turns."""
+        with self._lock:
+            late = self._polled_at is None or time.monotonic() - self._polled_at > _PATIENCE
+            return "not polling" if late else None
+
+    def unready(self) -> str | None:
+        """Why the worker is not doing its job, None when it is."""
+        stuck = self.stuck()
+        if stuck is not None:
+            return stuck
+        with self._lock:
+            if self._stopped:
+                return f"{len(self._stopped)} partitions are stopped"
+            if not self._assigned:
+                return "no partition is assigned"
+            if len(self._partitions) < len(self._assigned):
+                return "partitions are being restored"
+            return None
+
+    def status(self) -> dict[str, Any]:
+        """Everything that API and console show of this worker."""
+        reason = self.unready()
+        with self._lock:
+            return {
+                "stream": self._stream.name,
+                "input": self._stream.input,
+                "output": self._stream.output,
+                "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._started)),
+                "ready": reason is None,
+                "reason": reason,
+                "counts": dict(self._counts),
+                "gauges": self._gauges(),
+                "partitions": {str(place.number): dict(known) for place, known in sorted(self._partitions.items())},
+                "stopped": {str(place.number): why for place, why in sorted(self._stopped.items())},
+            }

@@ -1,0 +1,175 @@
+"""One input partition: its engine, its rows, what is decided and what has been settled.
+
+An offset is pending (taken, undecided), decided (its cluster is fixed but not yet published) or settled. Within a cycle
+`owed` are the decisions of the cycle before, which this cycle's transaction publishes, and `fresh` are those made
+since, which it commits. Nothing here talks to Kafka.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microdata import Schema
+from service.worker.decisions import join, no_release, select
+from service.worker.events import Events
+from service.worker.gate import Gate, box_key
+from service.worker.rows import Rows
+from service.worker.state import Origin, State
+from stream_algos import Engine, Release
+
+
+@dataclass(frozen=True, eq=False)
+class Publication:
+    """What one partition publishes in one transaction: checked clusters and the rows they hold."""
+
+    clusters: Release
+    rows: NDArray[np.int64]
+    """Index into the partition's rows of each member."""
+    refused: int
+    """Clusters that the gate refused: their members are suppressed."""
+
+
+class InputPartition:
+    """The anonymizer of one input partition. First `put_back` and `resume`; then take, publish, commit, again."""
+
+    def __init__(self, schema: Schema, gate: Gate, engine: Engine, state: State) -> None:
+        self.schema = schema
+        self.engine = engine
+        self.rows = Rows.empty(schema)
+        self.position = state.position
+        self.totals: Counter[str] = Counter(state.totals)
+        self.taken = 0
+        """Records taken since the last commit."""
+        self.thin = False
+        """Whether events had to be suppressed because too few persons came within the delay."""
+        self._gate = gate
+        self._state = state
+        self._owed = state.decisions
+        self._fresh: list[Release] = []
+        self._published: dict[int, tuple[bytes, bytes]] = {}
+        self._changed = False
+
+    @property
+    def origin(self) -> Origin:
+        """Whose partition it is."""
+        return self._state.origin
+
+    def put_back(self, events: Events) -> None:
+        """Put back re-read rows with the times at which they were first taken."""
+        starts, times = self._state.clock
+        step = np.maximum(np.searchsorted(starts, events.positions, side="right") - 1, 0)
+        self.rows.append(events, times[step] if len(times) else np.zeros(len(events)))
+
+    def resume(self) -> None:
+        """All rows are back: let the engine go on where its snapshot was taken."""
+        if self._state.engine is not None:
+            self.engine.restore(self._state.engine, self.rows.batch(0))
+        ids, lo, hi = self.engine.reusable()
+        owed = set(self._owed.ids[~self._owed.reused].tolist())
+        self._published = {int(i): box_key(lo[n], hi[n]) for n, i in enumerate(ids) if int(i) not in owed}
+
+    def begin(self) -> None:
+        """A first start: its position is worth committing before anything has been taken."""
+        self._changed = True
+
+    def take(self, events: Events, position: int, now: float) -> None:
+        """Take the records before `position`: rows go to the engine, refusals are counted."""
+        self.position = position
+        self._changed = True
+        self.taken += len(events) + len(events.refused)
+        self.totals["taken"] += len(events) + len(events.refused)
+        self.totals.update(f"refused.{refused.reason.code}" for refused in events.refused)
+        if len(events):
+            start = len(self.rows)
+            self.rows.append(events, np.full(len(events), now))
+            self._decide(self.engine.push(self.rows.batch(start)))
+
+    def expire(self, now: float) -> None:
+        """Decide what has waited long enough."""
+        self._decide(self.engine.expire(now))
+
+    def flush(self) -> None:
+        """Decide everything that is held."""
+        self._decide(self.engine.flush(), thin=self.thin)
+
+    def missing(self) -> NDArray[np.int64]:
+        """Pending and decided positions whose rows are gone."""
+        wanted = np.concatenate([self._state.pending, self._owed.members])
+        return np.sort(wanted[self.rows.find(wanted) < 0])
+
+    def accept_loss(self) -> None:
+        """Count pending rows that are gone as suppressed; decisions that miss a row are refused whole by the gate."""
+        self.totals["suppressed"] += int((self.rows.find(self._state.pending) < 0).sum())
+        self._changed = True
+
+    def _decide(self, release: Release, *, thin: bool | None = None) -> None:
+        if not len(release) and not len(release.suppressed):
+            return
+        self.thin = bool(len(release.suppressed)) if thin is None else thin
+        self._changed = True
+        self.totals["suppressed"] += len(release.suppressed)
+        self._fresh.append(replace(release, suppressed=np.empty(0, np.int64)))
+
+    @property
+    def dirty(self) -> bool:
+        """Whether a transaction has anything to say about this partition."""
+        return self._changed or len(self._owed) > 0
+
+    @property
+    def owes(self) -> bool:
+        """Whether decided clusters still wait for their publication."""
+        return len(self._owed) > 0 or bool(self._fresh)
+
+    def publish(self) -> Publication:
+        """The owed clusters that pass the gate. Whole or never: members of a refused one are suppressed."""
+        passed = self._gate.passes(self._owed, self.rows, self._published)
+        clusters = select(self._owed, passed)
+        self.totals["suppressed"] += len(self._owed.members) - len(clusters.members)
+        self.totals["released"] += len(clusters.members)
+        self.totals["clusters"] += int((~clusters.reused).sum())
+        self.totals["reused"] += int(clusters.reused.sum())
+        return Publication(clusters, self.rows.find(clusters.members), int((~passed).sum()))
+
+    def next_state(self, *, drained: bool = False) -> State:
+        """The state that this cycle's transaction commits."""
+        decisions = join(self._fresh) if self._fresh else no_release(self.schema)
+        pending = self.engine.pending()
+        return replace(
+            self._state,
+            sequence=self._state.sequence + 1,
+            position=self.position,
+            engine=None if drained else self.engine.snapshot(),
+            pending=pending,
+            decisions=decisions,
+            needed_from=self._oldest(pending, decisions),
+            clock=self.rows.clock(),
+            totals=dict(self.totals),
+        )
+
+    def _oldest(self, pending: NDArray[np.int64], decisions: Release) -> int | None:
+        windows = decisions.windows[decisions.windows[:, 0] >= 0, 0]
+        engine = self.engine.needed_from()
+        ends = [*pending[:1], *np.sort(decisions.members)[:1], *np.sort(windows)[:1]]
+        oldest = [int(end) for end in ends] + ([] if engine is None else [engine])
+        return min(oldest, default=None)
+
+    def committed(self, state: State, publication: Publication) -> None:
+        """The transaction with this state is durable: what was fresh is owed now, what was published is settled."""
+        self._state = state
+        self._owed, self._fresh = state.decisions, []
+        self._changed = False
+        self.taken = 0
+        clusters = publication.clusters
+        reusable = set(self.engine.reusable()[0].tolist())
+        self._published |= {
+            int(clusters.ids[c]): box_key(clusters.lo[c], clusters.hi[c]) for c in np.flatnonzero(~clusters.reused)
+        }
+        waiting = reusable | set(self._owed.ids.tolist())
+        self._published = {key: box for key, box in self._published.items() if key in waiting}
+        self.rows.keep(
+            np.concatenate([state.pending, self._owed.members]), state.needed_from if self.engine.windowed else None
+        )

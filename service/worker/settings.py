@@ -1,0 +1,31 @@
+"""How a worker runs: one model for environment, file and flags."""
+
+from typing import Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class WorkerSettings(BaseSettings):
+    """What operators tune. Environment: `PORTCULLIS_WORKER_…`."""
+
+    model_config = SettingsConfigDict(env_prefix="PORTCULLIS_WORKER_", extra="forbid", frozen=True)
+
+    commit_interval: float = Field(0.5, gt=0, le=60, description="seconds between two transactions, at most")
+    commit_events: int = Field(50_000, ge=1, description="events that end a cycle before its time")
+    poll_records: int = Field(20_000, ge=1, description="records taken from the client at once")
+    max_event_bytes: int = Field(262_144, ge=1, description="larger records are refused unread")
+    max_state_bytes: int = Field(8_388_608, ge=1_024, description="largest state record of one input partition")
+    create_topics: bool = Field(default=False, description="create missing input, output and dead-letter topics")
+    partitions: int = Field(1, ge=1, description="of the topics that are created")
+    instance: str | None = Field(
+        None, description="stable name of this process among its group's, for quicker take-over; random if left out"
+    )
+    on_stop: Literal["keep", "flush"] = Field(
+        "keep", description="what a stop does with undecided events: leave them to the next owner, or release them"
+    )
+    accept_loss: bool = Field(
+        default=False, description="count undecided events that are gone from the input as suppressed and go on"
+    )
+    status_host: str = Field("127.0.0.1", description="where /status, /metrics, /healthz and /readyz listen")
+    status_port: int = Field(9400, ge=0, le=65_535, description="of the first worker process; 0 takes any free port")

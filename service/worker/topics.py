@@ -1,0 +1,121 @@
+"""The topics of a stream, looked at before anything starts."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from uuid import UUID
+
+from microdata import PortcullisError
+from service.kafka import Admin, TopicDescription, TopicExistsError, UnknownTopicError
+from service.worker.settings import WorkerSettings
+from service.worker.stream import Stream
+
+log = logging.getLogger(__name__)
+
+_STATE_CONFIG = {
+    "cleanup.policy": "compact",
+    # Old states name positions: small segments and an eager cleaner keep few of them around.
+    "segment.bytes": "16777216",
+    "segment.ms": "600000",
+    "min.cleanable.dirty.ratio": "0.1",
+}
+_MESSAGE_OVERHEAD = 1024
+"""Bytes that a record batch needs beside the value."""
+
+
+class TopicError(PortcullisError):
+    """A topic that a stream cannot run with."""
+
+
+@dataclass(frozen=True)
+class Topics:
+    """What a running stream needs to know of its topics."""
+
+    input_id: UUID
+    input_partitions: int
+    output_partitions: int
+    message_bytes: int
+    """Largest value that the output topic takes."""
+
+
+def prepare(admin: Admin, stream: Stream, settings: WorkerSettings) -> Topics:
+    """Check (and where asked, create) the topics of a stream; `TopicError` says what is wrong with which."""
+    names = [stream.input, stream.output, stream.state_topic, *filter(None, [stream.dead_letters])]
+    if len(set(names)) < len(names):
+        raise TopicError(f"stream {stream.name!r}: input, output, state and dead letters must be different topics")
+    source = _existing(admin, stream.input, settings)
+    _check_input(source, stream)
+    output = _existing(admin, stream.output, settings)
+    if stream.dead_letters is not None:
+        _existing(admin, stream.dead_letters, settings)
+    _prepare_state(admin, stream.state_topic, source.partitions, settings)
+    return Topics(source.topic_id, source.partitions, output.partitions, _limit(output) - _MESSAGE_OVERHEAD)
+
+
+def _existing(admin: Admin, name: str, settings: WorkerSettings) -> TopicDescription:
+    try:
+        return admin.describe_topic(name)
+    except UnknownTopicError:
+        if not settings.create_topics:
+            raise TopicError(f"topic {name!r} does not exist; create it, or set create_topics") from None
+    try:
+        admin.create_topic(name, settings.partitions)
+        log.info("created topic %s with %d partitions", name, settings.partitions)
+    except TopicExistsError:
+        log.info("topic %s was created by somebody else just now", name)
+    return admin.describe_topic(name)
+
+
+def _check_input(source: TopicDescription, stream: Stream) -> None:
+    """An event must not vanish from the input before it is decided and published."""
+    policy = source.config.get("cleanup.policy", "delete")
+    if "compact" in policy and not stream.compacted_input:
+        raise TopicError(
+            f"input topic {source.name!r} has cleanup.policy={policy}: compaction may remove events before they are "
+            "released; say `compacted_input: true` in the policy's stream section to accept that"
+        )
+    retention = int(source.config.get("retention.ms", "-1"))
+    if stream.delay_seconds is None:
+        if "delete" in policy and retention >= 0:
+            log.warning(
+                "input topic %s keeps records for %d s and the policy bounds the delay only in tuples: "
+                "a slow partition could lose events before they are decided",
+                source.name,
+                retention // 1000,
+            )
+    elif 0 <= retention < 2000 * stream.delay_seconds:
+        raise TopicError(
+            f"input topic {source.name!r} keeps records for {retention / 1000:g} s, which must be at least twice the "
+            f"delay of {stream.delay_seconds:g} s: an event must still be there when a new owner reads it again"
+        )
+    if "delete" in policy and int(source.config.get("retention.bytes", "-1")) >= 0:
+        log.warning("input topic %s is bounded by size: make sure it holds what arrives within the delay", source.name)
+
+
+def _prepare_state(admin: Admin, name: str, partitions: int, settings: WorkerSettings) -> None:
+    """The state topic has one partition per input partition and keeps the last record of each, and only compacts."""
+    config = _STATE_CONFIG | {"max.message.bytes": str(settings.max_state_bytes + _MESSAGE_OVERHEAD)}
+    try:
+        admin.create_topic(name, partitions, config)
+        log.info("created state topic %s with %d partitions", name, partitions)
+    except TopicExistsError:
+        log.debug("state topic %s is there", name)
+    state = admin.describe_topic(name)
+    if state.config.get("cleanup.policy") != "compact":
+        raise TopicError(
+            f"state topic {name!r} has cleanup.policy={state.config.get('cleanup.policy')}, it must be compact alone: "
+            "a state that expires would let events be released twice"
+        )
+    if _limit(state) < settings.max_state_bytes:
+        raise TopicError(
+            f"state topic {name!r} takes records up to {_limit(state)} bytes, max_state_bytes asks for "
+            f"{settings.max_state_bytes}"
+        )
+    if state.partitions < partitions:
+        admin.grow_partitions(name, partitions)
+        log.info("grew state topic %s to %d partitions", name, partitions)
+
+
+def _limit(topic: TopicDescription) -> int:
+    return int(topic.config.get("max.message.bytes", "1048588"))

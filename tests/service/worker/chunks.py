@@ -1,0 +1,118 @@
+"""An engine that is too simple to be wrong: it releases whatever it holds as soon as that is k persons."""
+
+import numpy as np
+
+from microdata import Boxes
+from privacy import KAnonymity
+from static_algos import Parameters
+from stream_algos import Batch, Engine, Release
+
+
+class ChunksParameters(Parameters):
+    k: int = 2
+    delta: int = 100
+    seconds: float | None = None
+
+
+class Chunks(Engine):
+    """Releases what it holds when that is k persons; suppresses what waits too long."""
+
+    Parameters = ChunksParameters
+
+    def __init__(self, schema, **given):
+        super().__init__(schema, **given)
+        self._held = Batch(
+            np.empty(0, np.int64),
+            np.empty(0),
+            np.empty(0, np.int64),
+            np.empty((0, len(schema.quasi))),
+            np.empty((0, len(schema.sensitive)), np.int32),
+        )
+
+    def models(self):
+        return (KAnonymity(self.parameters.k),)
+
+    def push(self, batch):
+        releases = []
+        for row in range(len(batch)):
+            self._held = _join(self._held, _rows(batch, slice(row, row + 1)))
+            late = self._held.positions < batch.positions[row] - self.parameters.delta
+            if len(np.unique(self._held.persons)) >= self.parameters.k:
+                releases.append(self._let_go())
+            elif late.any():
+                releases.append(self._give_up(late))
+        return _concat(self.schema, releases)
+
+    def expire(self, now):
+        seconds = self.parameters.seconds
+        late = self._held.times < now - seconds if seconds is not None else np.zeros(len(self._held), bool)
+        return _concat(self.schema, [self._give_up(late)] if late.any() else [])
+
+    def flush(self):
+        everything = np.ones(len(self._held), bool)
+        return _concat(self.schema, [self._give_up(everything)] if everything.any() else [])
+
+    def pending(self):
+        return self._held.positions
+
+    def needed_from(self):
+        return int(self._held.positions[0]) if len(self._held) else None
+
+    def snapshot(self):
+        return {"held": self._held.positions}
+
+    def restore(self, snapshot, rows):
+        wanted = np.isin(rows.positions, snapshot["held"])
+        self._held = _rows(rows, wanted)
+
+    def status(self):
+        return {"open_clusters": float(len(self._held) > 0)}
+
+    def _let_go(self):
+        held, self._held = self._held, _rows(self._held, slice(0, 0))
+        box = Boxes.around(self.schema, held.quasi, np.zeros(len(held), np.int32), 1).widened()
+        order = np.argsort(self.words(len(held)))
+        return Release(
+            self.words(1),
+            box.lo,
+            box.hi,
+            np.array([0, len(held)]),
+            held.positions[order],
+            np.zeros(1, bool),
+            np.full((1, 2), -1),
+            np.empty(0, np.int64),
+        )
+
+    def _give_up(self, late):
+        gone = self._held.positions[late]
+        self._held = _rows(self._held, ~late)
+        return _concat(self.schema, [], gone)
+
+
+def _rows(batch, chosen):
+    return Batch(
+        batch.positions[chosen],
+        batch.times[chosen],
+        batch.persons[chosen],
+        batch.quasi[chosen],
+        batch.sensitive[chosen],
+    )
+
+
+def _join(one, two):
+    return Batch(*(np.concatenate((getattr(one, name), getattr(two, name))) for name in Batch.__dataclass_fields__))
+
+
+def _concat(schema, releases, suppressed=()):
+    box = np.empty((0, len(schema.quasi)))
+    starts = np.cumsum([0, *(len(r.members) for r in releases if len(r))])
+    return Release(
+        np.concatenate([np.empty(0, np.uint64), *(r.ids for r in releases)]),
+        np.concatenate([box, *(r.lo for r in releases)]),
+        np.concatenate([box, *(r.hi for r in releases)]),
+        starts,
+        np.concatenate([np.empty(0, np.int64), *(r.members for r in releases)]),
+        np.concatenate([np.empty(0, bool), *(r.reused for r in releases)]),
+        np.concatenate([np.empty((0, 2), np.int64), *(r.windows for r in releases)]),
+        np.concatenate([np.array(suppressed, np.int64), *(r.suppressed for r in releases)]),
+    )
