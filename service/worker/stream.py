@@ -28,7 +28,7 @@ class Stream:
     dead_letters: str | None = None
     delay_seconds: float | None = None
     """End to end, as the policy says it."""
-    compacted_input: bool = False
+    allow_compacted: bool = False
     """Whether the policy accepts an input topic whose records may vanish by compaction."""
 
     @property

@@ -20,6 +20,7 @@ _STATE_CONFIG = {
     "segment.ms": "600000",
     "min.cleanable.dirty.ratio": "0.1",
 }
+_COMFORTABLE_MS = 24 * 3600 * 1000
 _MESSAGE_OVERHEAD = 1024
 """Bytes that a record batch needs beside the value."""
 
@@ -70,14 +71,14 @@ def _existing(admin: Admin, name: str, settings: WorkerSettings) -> TopicDescrip
 def _check_input(source: TopicDescription, stream: Stream) -> None:
     """An event must not vanish from the input before it is decided and published."""
     policy = source.config.get("cleanup.policy", "delete")
-    if "compact" in policy and not stream.compacted_input:
+    if "compact" in policy and not stream.allow_compacted:
         raise TopicError(
             f"input topic {source.name!r} has cleanup.policy={policy}: compaction may remove events before they are "
-            "released; say `compacted_input: true` in the policy's stream section to accept that"
+            "released; say `allow_compacted: true` in the policy's stream section to accept that"
         )
     retention = int(source.config.get("retention.ms", "-1"))
     if stream.delay_seconds is None:
-        if "delete" in policy and retention >= 0:
+        if "delete" in policy and 0 <= retention < _COMFORTABLE_MS:
             log.warning(
                 "input topic %s keeps records for %d s and the policy bounds the delay only in tuples: "
                 "a slow partition could lose events before they are decided",
