@@ -4,6 +4,8 @@ from privacy.check import check, require
 from privacy.closeness import TCloseness
 from privacy.disclosure import DeltaDisclosure
 from privacy.diversity import AlphaK, DistinctDiversity, EntropyDiversity, FrequencyDiversity, RecursiveDiversity
+from privacy.emd import distance
+from privacy.guarantee import Guarantee, check_feasible
 from privacy.k_anonymity import KAnonymity, MaxShare
 from privacy.likeness import BetaLikeness, RangeLikeness, SemanticLikeness
 from privacy.model import Groups, Histogram, Model, SensitiveModel
@@ -16,6 +18,7 @@ __all__ = [
     "EntropyDiversity",
     "FrequencyDiversity",
     "Groups",
+    "Guarantee",
     "Histogram",
     "KAnonymity",
     "MaxShare",
@@ -26,5 +29,7 @@ __all__ = [
     "SensitiveModel",
     "TCloseness",
     "check",
+    "check_feasible",
+    "distance",
     "require",
 ]

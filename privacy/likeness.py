@@ -189,16 +189,21 @@ class RangeLikeness(SensitiveModel):
         A run may be cut back to the class's own values at both ends: that leaves q and makes p, and with it the bound,
         only smaller. So the runs between own values decide.
         """
+        # Shares do not change when counts are divided, and the kernel's 64-bit products reach further.
+        common = max(int(np.gcd.reduce(histogram.counts)), 1)
+        divisor = max(int(np.gcd.reduce(histogram.reference)), 1)
+        rows = groups.rows // common
+        assert histogram.total // divisor * int(rows.max(initial=0)) < 2**63
         inside, reference, bounded = range_gains(
             histogram.starts,
             histogram.values,
-            np.concatenate(([0], np.cumsum(histogram.counts))),
-            np.concatenate(([0], np.cumsum(histogram.reference))),
-            groups.rows,
+            np.concatenate(([0], np.cumsum(histogram.counts // common))),
+            np.concatenate(([0], np.cumsum(histogram.reference // divisor))),
+            rows,
             self._reach(histogram),
             SLACK,
         )
-        return Shares(inside, reference, groups.rows, histogram.total), bounded
+        return Shares(inside, reference, rows, histogram.total // divisor), bounded
 
     def _reach(self, histogram: Histogram) -> NDArray[np.int64]:
         """Index of the last value within `width` of each value of the domain."""

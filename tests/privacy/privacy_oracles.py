@@ -1,0 +1,155 @@
+"""The models once more, one class at a time, in fractions and as the literature writes them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+from scipy.optimize import linprog
+
+from microdata import Category, Hierarchy, Number
+
+
+def counts_of(values, size):
+    counter = Counter(values)
+    return [counter.get(value, 0) for value in range(size)]
+
+
+def shares(counts):
+    total = sum(counts)
+    return [Fraction(count, total) for count in counts]
+
+
+def ground_distances(attribute, ground="auto"):
+    """The matrix of ground distances, walked up the tree where there is one."""
+    size = attribute.size
+    matrix = [[Fraction(0)] * size for _ in range(size)]
+    for i in range(size):
+        for j in range(size):
+            if i == j:
+                continue
+            if ground == "equal":
+                matrix[i][j] = Fraction(1)
+            elif isinstance(attribute, Category) and ground != "rank":
+                matrix[i][j] = Fraction(meeting_height(attribute.hierarchy, i, j), int(attribute.hierarchy.height[0]))
+            else:
+                matrix[i][j] = Fraction(abs(i - j), size - 1)
+    return matrix
+
+
+def meeting_height(tree: Hierarchy, i: int, j: int) -> int:
+    above, node = set(), int(tree.leaf_nodes[i])
+    while node >= 0:
+        above.add(node)
+        node = int(tree.parent[node])
+    node = int(tree.leaf_nodes[j])
+    while node not in above:
+        node = int(tree.parent[node])
+    return int(tree.height[node])
+
+
+def transport(p, q, distances) -> float:
+    """Earth mover's distance as the linear program that defines it."""
+    size = len(p)
+    cost = np.array(distances, float).ravel()
+    leaving = np.kron(np.eye(size), np.ones(size))
+    arriving = np.kron(np.ones(size), np.eye(size))
+    result = linprog(
+        cost, A_eq=np.vstack([leaving, arriving]), b_eq=np.array([*map(float, q), *map(float, p)]), bounds=(0, None)
+    )
+    assert result.success
+    return result.fun
+
+
+def emd(attribute, p, q, ground="auto") -> Fraction:
+    """The closed forms of the specification, literally."""
+    if ground == "equal":
+        return sum((abs(a - b) for a, b in zip(p, q, strict=True)), Fraction(0)) / 2
+    if isinstance(attribute, Number) or ground == "rank":
+        if len(p) == 1:
+            return Fraction(0)
+        running, area = Fraction(0), Fraction(0)
+        for a, b in zip(p[:-1], q[:-1], strict=True):
+            running += b - a
+            area += abs(running)
+        return area / (len(p) - 1)
+    tree = attribute.hierarchy
+    extra = [Fraction(0)] * len(tree.labels)
+    for leaf, node in enumerate(tree.leaf_nodes):
+        extra[node] = q[leaf] - p[leaf]
+    cost = Fraction(0)
+    for node in range(len(tree.labels) - 1, -1, -1):
+        children = [child for child in range(len(tree.labels)) if tree.parent[child] == node]
+        if children:
+            extra[node] = sum((extra[child] for child in children), Fraction(0))
+            positive = sum((extra[child] for child in children if extra[child] > 0), Fraction(0))
+            negative = -sum((extra[child] for child in children if extra[child] < 0), Fraction(0))
+            cost += Fraction(int(tree.height[node]), int(tree.height[0])) * min(positive, negative)
+    return cost
+
+
+def distinct(q) -> int:
+    return sum(1 for share in q if share > 0)
+
+
+def entropy_reaches(counts, ell) -> bool:
+    """Π (1 / q)^c ≥ l^n, which is entropy ≥ log l without a logarithm."""
+    rows = sum(counts)
+    product = Fraction(1)
+    for count in counts:
+        if count:
+            product *= Fraction(rows, count) ** count
+    return product >= Fraction(str(ell)) ** rows
+
+
+def recursive(counts, c, ell) -> bool:
+    ordered = sorted((count for count in counts if count), reverse=True)
+    return ordered[0] < Fraction(str(c)) * sum(ordered[ell - 1 :])
+
+
+def gain_within(p, q, beta, *, enhanced) -> bool:
+    if q <= p:
+        return True
+    if p == 0:
+        return False
+    gain = (q - p) / p
+    return gain <= Fraction(str(beta)) and (not enhanced or float(gain) < -math.log(p))
+
+
+def likeness(p, q, beta, *, enhanced=True) -> bool:
+    return all(gain_within(a, b, beta, enhanced=enhanced) for a, b in zip(p, q, strict=True))
+
+
+def semantic(attribute, p, q, beta, height) -> bool:
+    tree = attribute.hierarchy
+    for node in range(len(tree.labels)):
+        if 1 <= tree.height[node] <= height:
+            below = slice(tree.first[node], tree.last[node] + 1)
+            if not gain_within(sum(p[below]), sum(q[below]), beta, enhanced=True):
+                return False
+    return True
+
+
+def ranges(attribute, p, q, beta, width, *, relative) -> bool:
+    low, grid = Fraction(str(attribute.low)), Fraction(str(attribute.grid))
+    for i in range(len(p)):
+        for j in range(i, len(p)):
+            distance = (j - i) * grid
+            if relative:
+                distance /= low + i * grid
+            if distance <= Fraction(str(width)) and not gain_within(
+                sum(p[i : j + 1]), sum(q[i : j + 1]), beta, enhanced=True
+            ):
+                return False
+    return True
+
+
+def disclosure(p, q, delta) -> bool:
+    for a, b in zip(p, q, strict=True):
+        if a == 0 and b == 0:
+            continue
+        if a == 0 or b == 0 or not abs(math.log(b / a)) < float(delta):
+            return False
+    return True

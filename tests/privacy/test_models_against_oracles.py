@@ -1,0 +1,200 @@
+"""Every model decides as a plain program in fractions does."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from privacy_oracles import (
+    counts_of,
+    disclosure,
+    distinct,
+    emd,
+    entropy_reaches,
+    likeness,
+    ranges,
+    recursive,
+    semantic,
+    shares,
+)
+from privacy_worlds import worlds
+
+from privacy import (
+    AlphaK,
+    BetaLikeness,
+    DeltaDisclosure,
+    DistinctDiversity,
+    EntropyDiversity,
+    FrequencyDiversity,
+    KAnonymity,
+    MaxShare,
+    RangeLikeness,
+    RecursiveDiversity,
+    SemanticLikeness,
+    TCloseness,
+)
+
+whole = st.integers(1, 5)
+factors = st.sampled_from([0.1, 0.25, 0.5, 1, 1.5, 2, 3.75])
+portions = st.sampled_from([0.1, 0.2, 0.25, 0.5, 0.75, 1])
+
+
+def sensitive_rows(world, one):
+    """Per sensitive attribute: attribute, reference counts, class counts."""
+    for column, attribute in enumerate(world.schema.sensitive):
+        values = world.sensitive[:, column].tolist()
+        members = [values[row] for row in world.members(one)]
+        yield attribute, counts_of(values, attribute.size), counts_of(members, attribute.size)
+
+
+def assert_agrees(model, world, condition):
+    """`condition` of an attribute, its shares in the table and the class, and the counts in the class."""
+    holds = model.holds(world.groups)
+    for one in range(world.count):
+        expected = all(
+            condition(attribute, shares(reference), shares(counts), counts)
+            for attribute, reference, counts in sensitive_rows(world, one)
+            if model.attribute in {None, attribute.name}
+        )
+        assert holds[one] == expected, one
+
+
+@given(worlds(), whole)
+def test_k_anonymity_counts_distinct_persons(world, k):
+    model = KAnonymity(k)
+    persons = [len({int(world.persons[row]) for row in world.members(one)}) for one in range(world.count)]
+    assert model.achieved(world.groups).tolist() == persons
+    assert model.holds(world.groups).tolist() == [count >= k for count in persons]
+
+
+@given(worlds(), portions)
+def test_max_share(world, share):
+    for one, holds in enumerate(MaxShare(share).holds(world.groups)):
+        members = world.persons[world.members(one)].tolist()
+        most = max(members.count(person) for person in members)
+        assert holds == (most == 1 or Fraction(most, len(members)) <= Fraction(str(share)))
+
+
+@given(worlds(), whole)
+def test_distinct_diversity(world, ell):
+    assert_agrees(DistinctDiversity(ell), world, lambda _a, _p, q, _c: distinct(q) >= ell)
+
+
+@given(worlds(), st.sampled_from([1, 1.5, 2, 2.75, 3]))
+def test_entropy_diversity(world, ell):
+    assert_agrees(EntropyDiversity(ell), world, lambda _a, _p, _q, counts: entropy_reaches(counts, ell))
+
+
+@given(worlds(), factors, whole)
+def test_recursive_diversity(world, c, ell):
+    assert_agrees(RecursiveDiversity(c, ell), world, lambda _a, _p, _q, counts: recursive(counts, c, ell))
+
+
+@given(worlds(), st.sampled_from([1, 1.5, 2, 3]))
+def test_frequency_diversity(world, ell):
+    assert_agrees(FrequencyDiversity(ell), world, lambda _a, _p, q, _c: max(q) * Fraction(str(ell)) <= 1)
+
+
+@given(worlds(), portions, whole)
+def test_alpha_k(world, alpha, k):
+    model = AlphaK(alpha, k)
+    holds = model.holds(world.groups)
+    for one in range(world.count):
+        enough = len({int(world.persons[row]) for row in world.members(one)}) >= k
+        rare = all(max(shares(counts)) <= Fraction(str(alpha)) for _a, _r, counts in sensitive_rows(world, one))
+        assert holds[one] == (enough and rare)
+
+
+@given(worlds(), portions, st.sampled_from(["auto", "rank", "equal"]))
+def test_closeness(world, t, ground):
+    model = TCloseness(t, ground)
+    assert_agrees(model, world, lambda a, p, q, _c: emd(a, p, q, ground) <= Fraction(str(t)))
+
+
+@given(worlds(), st.sampled_from(["auto", "rank", "equal"]))
+def test_closeness_at_the_very_threshold(world, ground):
+    for one in range(world.count):
+        exact = max(emd(a, shares(r), shares(c), ground) for a, r, c in sensitive_rows(world, one))
+        assert TCloseness(exact, ground).holds(world.groups)[one]
+        assert TCloseness(ground=ground, t=float(exact)).achieved(world.groups)[one] == pytest.approx(float(exact))
+        if exact > 0:
+            assert not TCloseness(exact * (1 - Fraction(1, 10**15)), ground).holds(world.groups)[one]
+
+
+@given(worlds(), factors, st.sampled_from(["enhanced", "basic"]))
+def test_likeness(world, beta, kind):
+    model = BetaLikeness(beta, kind)
+    assert_agrees(model, world, lambda _a, p, q, _c: likeness(p, q, beta, enhanced=kind == "enhanced"))
+
+
+@given(worlds())
+def test_basic_likeness_at_the_very_threshold(world):
+    for one in range(world.count):
+        gain = max(
+            (b - a) / a
+            for _, reference, counts in sensitive_rows(world, one)
+            for a, b in zip(shares(reference), shares(counts), strict=True)
+            if a > 0
+        )
+        if gain > 0:
+            assert BetaLikeness(gain, "basic").holds(world.groups)[one]
+            assert not BetaLikeness(gain * (1 - Fraction(1, 10**15)), "basic").holds(world.groups)[one]
+
+
+@given(worlds(), factors, whole)
+def test_semantic_likeness(world, beta, height):
+    model = SemanticLikeness(beta, height, attribute="illness")
+    assert_agrees(model, world, lambda a, p, q, _c: semantic(a, p, q, beta, height))
+
+
+@given(worlds(), factors, st.sampled_from([0, 0.4, 0.5, 1, 2.5, 100]), st.booleans())
+def test_range_likeness(world, beta, width, relative):
+    model = RangeLikeness(beta, width, relative, attribute="pay")
+    assert_agrees(model, world, lambda a, p, q, _c: ranges(a, p, q, beta, width, relative=relative))
+
+
+@given(worlds(), st.sampled_from([0.1, 0.5, 1, 2, 4]))
+def test_disclosure(world, delta):
+    assert_agrees(DeltaDisclosure(delta), world, lambda _a, p, q, _c: disclosure(p, q, delta))
+
+
+MODELS = [
+    KAnonymity(3),
+    MaxShare(0.4),
+    DistinctDiversity(2),
+    EntropyDiversity(1.9),
+    RecursiveDiversity(1.1, 2),
+    FrequencyDiversity(1.7),
+    AlphaK(0.6, 2),
+    TCloseness(0.3),
+    TCloseness(0.3, "equal"),
+    BetaLikeness(0.9),
+    BetaLikeness(0.9, "basic"),
+    SemanticLikeness(0.3, 2, "illness"),
+    RangeLikeness(0.8, 2, attribute="pay"),
+    DeltaDisclosure(1.1),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@given(world=worlds())
+@settings(max_examples=40)
+def test_achieved_says_which_parameter_would_hold(model, world):
+    achieved, holds = model.achieved(world.groups), model.holds(world.groups)
+    away = np.abs(achieved - model.asked) > 1e-9
+    safer = achieved > model.asked if model.more_is_safer else achieved < model.asked
+    assert (holds == safer)[away].all()
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@given(world=worlds())
+@settings(max_examples=20)
+def test_large_products_fall_back_to_unbounded_integers(model, world, with_unbounded_integers):
+    assert (model.holds(world.groups) == with_unbounded_integers(model, world.groups)).all()
+
+
+@given(worlds(), factors)
+def test_range_likeness_implies_enhanced_likeness(world, beta):
+    stronger = RangeLikeness(beta, 1, attribute="pay").holds(world.groups)
+    assert (stronger <= BetaLikeness(beta, attribute="pay").holds(world.groups)).all()

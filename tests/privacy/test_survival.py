@@ -1,0 +1,106 @@
+"""What models survive: merging two classes, adding rows. Each claim is tried, each denial has an example."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from privacy_worlds import counted, worlds
+from test_models_against_oracles import MODELS
+
+from microdata import Category, Hierarchy, Number, PersonSource, Schema
+from privacy import (
+    AlphaK,
+    BetaLikeness,
+    DeltaDisclosure,
+    DistinctDiversity,
+    EntropyDiversity,
+    FrequencyDiversity,
+    Groups,
+    KAnonymity,
+    MaxShare,
+    RangeLikeness,
+    RecursiveDiversity,
+    SemanticLikeness,
+    TCloseness,
+)
+
+HAIR = Fraction(1, 10**9)
+
+
+def just_met(model, groups):
+    """The strictest model of its kind that all classes meet, up to a hair."""
+    achieved = model.achieved(groups)
+    worst = achieved.min() if model.more_is_safer else achieved.max()
+    assume(np.isfinite(worst))
+    if isinstance(model, KAnonymity | DistinctDiversity):
+        asked = int(worst)
+    elif model.more_is_safer:
+        asked = max(Fraction(worst) - HAIR, 1)
+    else:
+        limit = 1 if isinstance(model, TCloseness | AlphaK) else np.inf
+        asked = min(Fraction(worst) + HAIR, limit)
+    return replace(model, **{model.parameter: asked})
+
+
+@pytest.mark.parametrize("model", [one for one in MODELS if one.survives_merging], ids=str)
+@given(world=worlds(most_classes=3))
+@settings(max_examples=60)
+def test_merging(model, world):
+    model = just_met(model, world.groups)
+    assert model.holds(world.groups).all()
+    merged = world.regrouped(np.where(world.classes > 0, 0, world.classes), 1)
+    assert model.holds(merged).all()
+
+
+@pytest.mark.parametrize("model", [one for one in MODELS if one.survives_adding], ids=str)
+@given(world=worlds(most_classes=1), added=st.integers(0, 2**24 - 1))
+@settings(max_examples=60)
+def test_adding(model, world, added):
+    model = just_met(model, world.groups)
+    joins = np.array([bool(added >> row & 1) for row in range(len(world.classes))])
+    grown = world.regrouped(np.where(joins, 0, world.classes), 1)
+    assert model.holds(grown).all()
+
+
+PAIR = Category("illness", Hierarchy.flat(["flu", "cancer"]))
+TREE = Category("illness", Hierarchy.from_mapping({"all": {"lungs": ["flu", "cough"], "gut": ["ulcer", "colic"]}}))
+PAY = Number("pay", 1, 4, integer=True)
+
+ADDING = [
+    (EntropyDiversity(2), PAIR, [8, 8], [2, 2], [3, 2]),
+    (RecursiveDiversity(1.5, 2), PAIR, [8, 8], [2, 2], [3, 2]),
+    (FrequencyDiversity(2), PAIR, [8, 8], [2, 2], [3, 2]),
+    (AlphaK(0.5, 2), PAIR, [8, 8], [2, 2], [3, 2]),
+    (TCloseness(0), PAIR, [8, 8], [2, 2], [3, 2]),
+    (BetaLikeness(0.1), PAIR, [8, 8], [2, 2], [3, 2]),
+    (SemanticLikeness(0.1, 1), TREE, [4, 4, 4, 4], [1, 1, 1, 1], [2, 1, 1, 1]),
+    (RangeLikeness(0.1, 1), PAY, [4, 4, 4, 4], [1, 1, 1, 1], [2, 1, 1, 1]),
+    (DeltaDisclosure(0.1), PAIR, [8, 8], [2, 2], [3, 2]),
+]
+
+
+@pytest.mark.parametrize(("model", "attribute", "reference", "before", "after"), ADDING, ids=lambda one: str(one)[:40])
+def test_what_does_not_survive_adding(model, attribute, reference, before, after):
+    assert not model.survives_adding
+    assert model.holds(counted(attribute, reference, before, after)).tolist() == [True, False]
+
+
+def test_max_share_survives_neither():
+    """One row per person in each of two classes, but the same two persons: two of four rows in the union."""
+    schema = Schema(PersonSource.ROW, (Number("age", 0, 99),))
+    model, none = MaxShare(0.25), np.empty((4, 0), np.int32)
+    persons = np.array([1, 2, 1, 2])
+    assert not model.survives_merging
+    assert model.holds(Groups.of(schema, persons, none, np.array([0, 0, 1, 1]), 2)).tolist() == [True, True]
+    assert model.holds(Groups.of(schema, persons, none, np.zeros(4, int), 1)).tolist() == [False]
+    assert not model.survives_adding
+    assert model.holds(Groups.of(schema, persons, none, np.array([0, 0, 0, -1]), 1)).tolist() == [False]
+
+
+def test_every_denial_has_its_example():
+    denied = {type(model) for model in MODELS if not model.survives_adding}
+    assert denied == {type(model) for model, *_ in ADDING} | {MaxShare}
+    assert {type(model) for model in MODELS if not model.survives_merging} == {MaxShare}
