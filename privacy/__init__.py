@@ -5,7 +5,7 @@ from privacy.closeness import TCloseness
 from privacy.disclosure import DeltaDisclosure
 from privacy.diversity import AlphaK, DistinctDiversity, EntropyDiversity, FrequencyDiversity, RecursiveDiversity
 from privacy.emd import distance
-from privacy.guarantee import Guarantee, check_feasible
+from privacy.guarantee import Guarantee, check_domains, check_feasible
 from privacy.k_anonymity import KAnonymity, MaxShare
 from privacy.likeness import BetaLikeness, RangeLikeness, SemanticLikeness
 from privacy.model import Groups, Histogram, Model, SensitiveModel
@@ -29,6 +29,7 @@ __all__ = [
     "SensitiveModel",
     "TCloseness",
     "check",
+    "check_domains",
     "check_feasible",
     "distance",
     "require",

@@ -187,9 +187,7 @@ class Guarantee(_Part):
         if not found:
             names = ", ".join(Guarantee.model_fields)
             raise InfeasibleError(f"nothing is asked for; give at least one of {names}", parameter="guarantee")
-        for model in found:
-            if isinstance(model, SensitiveModel):
-                _check_domain(model, schema)
+        check_domains(found, schema)
         return found
 
     def _models(self, schema: Schema) -> Iterator[Model]:
@@ -207,6 +205,13 @@ class Guarantee(_Part):
             yield from self.beta.models(schema)
         if self.disclosure is not None:
             yield DeltaDisclosure(self.disclosure)
+
+
+def check_domains(models: Iterable[Model], schema: Schema) -> None:
+    """Refuse what no data of this schema can meet."""
+    for model in models:
+        if isinstance(model, SensitiveModel):
+            _check_domain(model, schema)
 
 
 def check_feasible(models: Iterable[Model], table: Table) -> None:

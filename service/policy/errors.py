@@ -1,0 +1,69 @@
+"""How a bad policy is answered: every problem with its path, what is allowed and what was given."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from microdata import PortcullisError
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong with a policy."""
+
+    path: str
+    """Where, dotted: `schema.quasi.age.min`; empty for the policy as a whole."""
+    reason: str
+    """What is wrong and what is allowed; free of the policy's own values unless they are names."""
+    given: str = ""
+    """What was given, shortened; empty where nothing was."""
+
+    def __str__(self) -> str:
+        where = f"{self.path}: " if self.path else ""
+        return f"{where}{self.reason}" + (f", given {self.given}" if self.given else "")
+
+
+class PolicyError(PortcullisError):
+    """A policy that cannot be used. `problems` lists everything that is wrong with it."""
+
+    def __init__(self, problems: Iterable[Problem], source: str = "") -> None:
+        self.problems = tuple(problems)
+        self.source = source
+        head = f"{source}: " if source else ""
+        if len(self.problems) == 1:
+            super().__init__(f"{head}{self.problems[0]}")
+        else:
+            lines = "".join(f"\n  {problem}" for problem in self.problems)
+            super().__init__(f"{head}{len(self.problems)} problems{lines}")
+
+
+def dotted(path: Iterable[str | int]) -> str:
+    """`("schema", "public", 0)` as `schema.public[0]`; a name that holds a dot is quoted."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            name = f"'{part}'" if "." in part or not part else part
+            text += f".{name}" if text else name
+    return text
+
+
+def shown(value: object) -> str:
+    """What was given, short enough for one line."""
+    if isinstance(value, dict):
+        return f"a mapping of {len(value)} keys"
+    if isinstance(value, list):
+        return f"a list of {len(value)} items"
+    if value is None:
+        return "nothing"
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def unknown_key(key: str, known: Sequence[str]) -> str:
+    """The reason for refusing a key, with the nearest known one."""
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+    hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(sorted(known)) or 'none'}"
+    return f"unknown key; {hint}"

@@ -1,0 +1,208 @@
+"""A policy as it is used: schema, guarantee, and where its data comes from and goes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from microdata import (
+    Attribute,
+    Category,
+    HierarchyError,
+    InfeasibleError,
+    Number,
+    Schema,
+    SchemaError,
+    Words,
+    system_words,
+)
+from privacy import Guarantee, Model, check_domains
+from service.policy.errors import PolicyError, Problem, dotted, shown
+from service.policy.file import CategoryField, NumberField, PolicyFile, StreamSection, TableSection
+from service.policy.fingerprint import fingerprint
+from service.policy.hierarchies import resolve_hierarchy
+from service.policy.text import parse_text, read_policy_text
+from service.policy.validation import validated
+from static_algos import STATIC_ALGORITHMS, StaticAlgorithm
+from stream_algos import STREAM_ALGORITHMS, Engine
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """One policy for tables, streams and audits."""
+
+    name: str
+    schema: Schema
+    guarantee: Mapping[str, Any]
+    """As it was given: `algorithm`, if any, and parameters."""
+    parameters: BaseModel
+    """The same, validated, with defaults."""
+    stream: StreamSection | None
+    table: TableSection
+
+    @property
+    def algorithm_name(self) -> str | None:
+        """Name of the algorithm; None for a policy that can only be audited."""
+        return self.guarantee.get("algorithm")
+
+    @property
+    def kind(self) -> Literal["table", "stream", "audit"]:
+        """What the policy can run."""
+        if self.algorithm_name is None:
+            return "audit"
+        return "table" if self.algorithm_name in STATIC_ALGORITHMS else "stream"
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        return {key: value for key, value in self.guarantee.items() if key != "algorithm"}
+
+    def algorithm(self) -> StaticAlgorithm:
+        """The algorithm that makes a table safe."""
+        if self.kind != "table" or self.algorithm_name is None:
+            raise PolicyError([_needs("a table", STATIC_ALGORITHMS.names(), self.algorithm_name)])
+        return STATIC_ALGORITHMS[self.algorithm_name].algorithm(**self._given)
+
+    def engine(self, *, words: Words = system_words) -> Engine:
+        """A new engine that makes a stream safe."""
+        if self.kind != "stream" or self.algorithm_name is None:
+            raise PolicyError([_needs("a stream", STREAM_ALGORITHMS.names(), self.algorithm_name)])
+        return STREAM_ALGORITHMS[self.algorithm_name].algorithm(self.schema, words=words, **self._given)
+
+    def models(self) -> tuple[Model, ...]:
+        """The privacy models that every class must meet."""
+        match self.kind:
+            case "table":
+                return self.algorithm().models(self.schema)
+            case "stream":
+                return self.engine().models()
+            case "audit":
+                return Guarantee.model_validate(self.guarantee).models(self.schema)
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        guarantee = {"algorithm": self.algorithm_name, **self.parameters.model_dump(mode="json")}
+        route = self.stream.model_dump(include={"input", "output", "emit"}) if self.stream else {}
+        return fingerprint(self.schema, guarantee, route)
+
+    def fingerprint(self) -> str:
+        """The same for two policies exactly when they encode, cluster and publish alike."""
+        return self._fingerprint
+
+
+def load_policy(path: str | Path) -> Policy:
+    """The policy in this YAML or JSON file; paths of hierarchies are relative to it."""
+    path = Path(path)
+    try:
+        mapping = parse_text(read_policy_text(path), json_only=path.suffix.lower() == ".json")
+        return parse_policy(mapping, path.parent)
+    except PolicyError as error:
+        raise PolicyError(error.problems, source=str(path)) from None
+
+
+def parse_policy(source: Mapping[str, Any] | str, base: Path | None = None) -> Policy:
+    """The policy in this text or mapping. Without a `base` directory no hierarchy is read from a file."""
+    file = validated(PolicyFile, parse_text(source) if isinstance(source, str) else source)
+    problems: list[Problem] = []
+    schema = _schema(file, base, problems)
+    parameters = _parameters(file, problems)
+    if problems or schema is None or parameters is None:
+        raise PolicyError(problems)
+    policy = Policy(file.name, schema, file.guarantee, parameters, file.stream, file.table)
+    problems.extend(_contradictions(policy))
+    if problems:
+        raise PolicyError(problems)
+    return policy
+
+
+def _schema(file: PolicyFile, base: Path | None, problems: list[Problem]) -> Schema | None:
+    section = file.schema_
+    quasi = [_attribute(("schema", "quasi", name), field, base, problems) for name, field in section.quasi.items()]
+    sensitive = []
+    for name, field in section.sensitive.items():
+        path = ("schema", "sensitive", name)
+        if "weight" in field.model_fields_set:
+            problems.append(Problem(dotted((*path, "weight")), "only quasi-identifiers have a weight; leave it out"))
+        sensitive.append(_attribute(path, field, base, problems))
+    if problems:
+        return None
+    try:
+        return Schema(
+            person=section.person,
+            quasi=tuple(attribute for attribute in quasi if attribute),
+            sensitive=tuple(attribute for attribute in sensitive if attribute),
+            public=tuple(section.public),
+            weights=tuple(field.weight for field in section.quasi.values()),
+        )
+    except SchemaError as error:
+        problems.append(_located(error))
+        return None
+
+
+def _located(error: SchemaError) -> Problem:
+    """Schema errors begin with the role that they are about."""
+    role, _, reason = str(error).partition(": ")
+    return Problem(f"schema.{role}", reason)
+
+
+def _attribute(
+    path: tuple[str, ...], field: NumberField | CategoryField, base: Path | None, problems: list[Problem]
+) -> Attribute | None:
+    name = path[-1]
+    try:
+        if isinstance(field, NumberField):
+            return Number(name, field.min, field.max, field.integer, field.step)
+        return Category(name, resolve_hierarchy(field.hierarchy, base), field.other)
+    except HierarchyError as error:
+        problems.append(Problem(dotted((*path, "hierarchy")), str(error)))
+    except SchemaError as error:
+        problems.append(Problem(dotted(path), str(error).removeprefix(f"{name}: ")))
+    return None
+
+
+def _parameters(file: PolicyFile, problems: list[Problem]) -> BaseModel | None:
+    given = dict(file.guarantee)
+    name = given.pop("algorithm", None)
+    at = ("guarantee",)
+    try:
+        if name is None:
+            return validated(Guarantee, given, at)
+        if name in STATIC_ALGORITHMS:
+            return validated(STATIC_ALGORITHMS[name].parameters, given, at)
+        if name in STREAM_ALGORITHMS:
+            return validated(STREAM_ALGORITHMS[name].parameters, given, at)
+    except PolicyError as error:
+        problems.extend(error.problems)
+        return None
+    except InfeasibleError as error:
+        problems.append(at_parameter(error))
+        return None
+    known = (*STATIC_ALGORITHMS.names(), *STREAM_ALGORITHMS.names())
+    problems.append(Problem("guarantee.algorithm", f"must be one of {', '.join(known)}", shown(name)))
+    return None
+
+
+def _contradictions(policy: Policy) -> list[Problem]:
+    """What is well-formed but cannot work."""
+    problems = []
+    if policy.stream is not None and policy.kind != "stream":
+        problems.append(_needs("a stream", STREAM_ALGORITHMS.names(), policy.algorithm_name))
+    try:
+        check_domains(policy.models(), policy.schema)
+    except InfeasibleError as error:
+        problems.append(at_parameter(error))
+    return problems
+
+
+def at_parameter(error: InfeasibleError) -> Problem:
+    """An infeasible request as a problem of the policy."""
+    path = "guarantee" if error.parameter == "guarantee" else f"guarantee.{error.parameter}"
+    return Problem(path, str(error).removeprefix(f"{error.parameter}: "))
+
+
+def _needs(what: str, names: tuple[str, ...], given: str | None) -> Problem:
+    return Problem("guarantee.algorithm", f"{what} needs one of {', '.join(names)}", shown(given))

@@ -1,0 +1,192 @@
+"""Policies: what they accept, how they answer mistakes, and what makes two of them the same."""
+
+import copy
+import json
+
+import pytest
+import yaml
+
+from microdata import Category, Number, PersonSource
+from service.policy import PolicyError, load_policy, parse_policy
+
+POLICY = {
+    "name": "orders",
+    "schema": {
+        "person": "customer.id",
+        "quasi": {
+            "age": {"type": "number", "min": 17, "max": 90, "integer": True, "weight": 2},
+            "country": {"type": "category", "hierarchy": {"World": {"Europe": ["France", "NO"], "Asia": ["Japan"]}}},
+        },
+        "sensitive": {"item": {"type": "category", "hierarchy": {"Any": ["Lamp", "Kettle", "Novel"]}}},
+        "public": ["shop"],
+    },
+    "guarantee": {"k": 5},
+}
+
+
+def changed(path, value):
+    """POLICY with one entry changed; a value of ... removes it."""
+    policy = copy.deepcopy(POLICY)
+    *parents, last = path.split("/")
+    node = policy
+    for parent in parents:
+        node = node.setdefault(parent, {})
+    if value is ...:
+        del node[last]
+    else:
+        node[last] = value
+    return policy
+
+
+def problems(policy, **options):
+    with pytest.raises(PolicyError) as caught:
+        parse_policy(policy, **options)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_a_policy_becomes_a_schema():
+    schema = parse_policy(POLICY).schema
+    assert schema.person == "customer.id"
+    age, country = schema.quasi
+    assert age == Number("age", 17, 90, integer=True)
+    assert isinstance(country, Category)
+    assert country.hierarchy.leaves == ("France", "NO", "Japan")
+    assert schema.weights == pytest.approx((2 / 3, 1 / 3))
+    assert schema.public == ("shop",)
+
+
+@pytest.mark.parametrize("source", list(PersonSource))
+def test_the_person_may_come_from_elsewhere(source):
+    assert parse_policy(changed("schema/person", {source.value: True})).schema.person is source
+
+
+def test_json_and_yaml_twins_are_the_same(tmp_path):
+    (tmp_path / "p.json").write_text(json.dumps(POLICY))
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump(POLICY, sort_keys=False))
+    twins = [load_policy(tmp_path / name) for name in ("p.json", "p.yaml")]
+    assert twins[0].fingerprint() == twins[1].fingerprint() == parse_policy(POLICY).fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("nmae", "x", "nmae: unknown key; did you mean 'name'?"),
+        ("schema/quasi/age/mni", 1, "schema.quasi.age.mni: unknown key; did you mean 'min'?"),
+        ("schema/quasi/age/zzz", 1, "unknown key; known keys: integer, max, min, step, type, weight"),
+        ("schema/quasi/country/on_unknwon", "refuse", "schema.quasi.country.on_unknwon: unknown key; did you mean"),
+        ("guarantee/kk", 5, "guarantee.kk: unknown key; did you mean 'k'?"),
+        ("guarantee/algorithm", "sabr", "guarantee.algorithm: must be one of"),
+        ("guarantee/k", "5", "guarantee.k: must be a valid integer, given '5'"),
+        ("guarantee/k", True, "guarantee.k: must be a valid integer, given true"),
+        ("guarantee", [1], "guarantee: must be a mapping, given a list of 1 items"),
+        ("name", ..., "name: is missing"),
+        ("name", "a b", "name: String should match pattern"),
+        ("schema/person", ..., "schema.person: is missing"),
+        ("schema/person", {"key": False}, "schema.person: a field name, {key: true} or {row: true}"),
+        ("schema/quasi", {}, "schema.quasi: "),
+        ("schema/quasi/age/type", "nummer", "schema.quasi.age.type: must be 'number' or 'category', given 'nummer'"),
+        ("schema/quasi/age/type", ..., "schema.quasi.age.type: is missing; must be 'number' or 'category'"),
+        ("schema/quasi/age/min", "old", "schema.quasi.age.min: must be a valid number, given 'old'"),
+        ("schema/quasi/age/min", 91, "schema.quasi.age: min must not exceed max"),
+        ("schema/quasi/age/min", 17.5, "schema.quasi.age: an integer domain has whole ends"),
+        ("schema/quasi/age/step", 0, "schema.quasi.age.step: must be greater than 0, given 0"),
+        ("schema/quasi/age/weight", -1, "schema.quasi.age.weight: must be greater than or equal to 0, given -1"),
+        ("schema/quasi/age/weight", float("nan"), "schema.quasi.age.weight: must be a finite number"),
+        ("schema/quasi/country/hierarchy", 5, "schema.quasi.country.hierarchy: the path of a CSV file"),
+        ("schema/quasi/country/hierarchy", {"A": ["x", "x"]}, "quasi.country.hierarchy: label 'x' appears twice"),
+        ("schema/quasi/country/hierarchy", {"A": [1.1]}, "schema.quasi.country.hierarchy: label 1.1 is not a text"),
+        ("schema/quasi/country/hierarchy", {"A": [True]}, "label True is not a text; write it in quotes"),
+        ("schema/quasi/country/hierarchy", "x.csv", "schema.quasi.country.hierarchy: a policy that is not a file"),
+        ("schema/quasi/country/on_unknown", "other", "schema.quasi.country: on_unknown: other and other: LABEL belong"),
+        ("schema/sensitive/item/weight", 2, "schema.sensitive.item.weight: only quasi-identifiers have a weight"),
+        ("schema/sensitive/age", {"type": "category", "hierarchy": {"A": ["x"]}}, "'age' is already declared as quasi"),
+        ("schema/sensitive/income", {"type": "number", "min": 0, "max": 1}, "declare a step"),
+        ("schema/public", ["item"], "schema.public: field 'item' is already declared as sensitive"),
+        ("schema/public", "shop", "schema.public: must be a valid array, given 'shop'"),
+        ("schema/public", [1], "schema.public[0]: must be a valid string, given 1"),
+        ("table", {"on_refused": "ignore"}, "table.on_refused: must be 'stop' or 'drop', given 'ignore'"),
+        ("stream", {"input": "a b", "output": "c"}, "stream.input: a topic name has 1 to 249 letters"),
+        ("stream", {"input": "a", "output": "a"}, "stream: input, output and dead_letters must be different"),
+        ("stream", {"input": "a", "output": "b", "start": "now"}, "stream.start: must be 'earliest' or 'latest'"),
+        ("stream", {"input": "a", "output": "b"}, "guarantee.algorithm: a stream needs one of"),
+        ("guarantee/l", 4, "guarantee.l: distinct-l-diversity of 4 cannot be met"),
+    ],
+)  # fmt: skip
+def test_mistakes_name_path_allowed_and_given(path, value, expected):
+    found = problems(changed(path, value))
+    assert any(expected in problem for problem in found), found
+
+
+def test_what_cannot_be_met_names_the_nearest_value():
+    assert "by the 3 values of item; the nearest feasible value is 3" in problems(changed("guarantee/l", 4))[0]
+    assert "must be greater than or equal to 1, given 0" in problems(changed("guarantee/k", 0))[0]
+
+
+def test_all_problems_come_at_once():
+    policy = changed("schema/quasi/age/min", 99)
+    policy["schema"]["quasi"]["country"]["hierarchy"] = {"A": [], "B": []}
+    policy["guarantee"]["k"] = 0.5
+    assert len(problems(policy)) == 3
+
+
+def test_files_are_only_opened_for_a_policy_that_is_a_file(tmp_path):
+    (tmp_path / "c.csv").write_text("France;Europe;*\nJapan;Asia;*\n")
+    policy = changed("schema/quasi/country/hierarchy", "c.csv")
+    assert "cannot name files" in problems(policy)[0]
+    assert parse_policy(policy, tmp_path).schema.quasi[1].size == 2
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump(policy))
+    assert load_policy(tmp_path / "policy.yaml").schema.quasi[1].size == 2
+    (tmp_path / "c.csv").unlink()
+    with pytest.raises(PolicyError, match=r"policy\.yaml: schema\.quasi\.country\.hierarchy: .*c\.csv: cannot be read"):
+        load_policy(tmp_path / "policy.yaml")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("guarantee/k", 6),
+        ("schema/person", "id"),
+        ("schema/person", {"row": True}),
+        ("schema/quasi/age/max", 91),
+        ("schema/quasi/age/step", 5),
+        ("schema/quasi/age/weight", 3),
+        ("schema/quasi/country/hierarchy", {"World": {"Europe": ["France"], "Asia": ["NO", "Japan"]}}),
+        ("schema/sensitive/item/hierarchy", {"Any": ["Lamp", "Novel", "Kettle"]}),
+        ("schema/public", []),
+    ],
+)
+def test_the_fingerprint_changes_with_what_matters(path, value):
+    assert parse_policy(changed(path, value)).fingerprint() != parse_policy(POLICY).fingerprint()
+
+
+def test_the_fingerprint_does_not_change_with_what_does_not():
+    same = changed("name", "other")
+    same["table"] = {"on_refused": "drop"}
+    same["guarantee"] = {"k": 5}
+    assert parse_policy(same).fingerprint() == parse_policy(POLICY).fingerprint()
+
+
+def test_the_fingerprint_sees_into_hierarchy_files(tmp_path):
+    policy = changed("schema/quasi/country/hierarchy", "c.csv")
+    prints = []
+    for content in ("France;Europe;*\nJapan;Asia;*\n", "France;Europe;*\nJapan;Europe;*\n"):
+        (tmp_path / "c.csv").write_text(content)
+        prints.append(parse_policy(policy, tmp_path).fingerprint())
+    assert prints[0] != prints[1]
+
+
+def test_an_unknown_value_may_have_a_leaf():
+    policy = changed("schema/quasi/country/on_unknown", "other")
+    policy["schema"]["quasi"]["country"]["other"] = "Japan"
+    assert parse_policy(policy).schema.quasi[1].other == "Japan"
+    policy["schema"]["quasi"]["country"]["other"] = "Mars"
+    assert "other must be a leaf of the hierarchy, got 'Mars'" in problems(policy)[0]
+
+
+def test_an_audit_policy_runs_nothing():
+    policy = parse_policy(POLICY)
+    assert policy.kind == "audit"
+    for run in (policy.algorithm, policy.engine):
+        with pytest.raises(PolicyError, match=r"guarantee\.algorithm: a (table|stream) needs one of .*given nothing"):
+            run()
+    assert [model.name for model in policy.models()] == ["k-anonymity"]
