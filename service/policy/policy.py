@@ -67,11 +67,13 @@ class Policy:
             raise PolicyError([_needs("a table", STATIC_ALGORITHMS.names(), self.algorithm_name)])
         return STATIC_ALGORITHMS[self.algorithm_name].algorithm(**self._given)
 
-    def engine(self, *, words: Words = system_words) -> Engine:
-        """A new engine that makes a stream safe."""
+    def engine(self, *, words: Words = system_words, **instead: Any) -> Engine:
+        """A new engine that makes a stream safe; `instead` replaces parameters of the policy."""
         if self.kind != "stream" or self.algorithm_name is None:
             raise PolicyError([_needs("a stream", STREAM_ALGORITHMS.names(), self.algorithm_name)])
-        return STREAM_ALGORITHMS[self.algorithm_name].algorithm(self.schema, words=words, **self._given)
+        return STREAM_ALGORITHMS[self.algorithm_name].algorithm(
+            self.schema, words=words, **(self.parameters.model_dump() | instead)
+        )
 
     def models(self) -> tuple[Model, ...]:
         """The privacy models that every class must meet."""

@@ -41,6 +41,8 @@ from service.worker.topics import TopicError, prepare
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.5
+_LAG_SECONDS = 5.0
+"""How often the broker is asked how far the input goes."""
 
 
 class Worker:
@@ -68,6 +70,7 @@ class Worker:
         self._partitions: dict[Partition, InputPartition] = {}
         self._refused: dict[Partition, list[Refused]] = {}
         self._stopped: dict[Partition, str] = {}
+        self._lag_at = 0.0
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop."""
@@ -114,6 +117,7 @@ class Worker:
                 break
         self._expire()
         self._settle()
+        self._measure_lag()
 
     def _take_some(self, timeout: float) -> None:
         try:
@@ -140,6 +144,16 @@ class Worker:
         now = self._clock()
         for place, partition in list(self._partitions.items()):
             self._guarded(place, partial(partition.expire, now))
+
+    def _measure_lag(self) -> None:
+        if time.monotonic() < self._lag_at:
+            return
+        self._lag_at = time.monotonic() + _LAG_SECONDS
+        for place, partition in self._partitions.items():
+            try:
+                self.metrics.lagging(place, max(0, self._consumer.watermarks(place).high - partition.position))
+            except RetriableError:
+                return
 
     def _guarded(self, place: Partition, step: Callable[[], None]) -> None:
         """An engine that breaks its own guarantee stops its partition; nothing of it leaves."""
@@ -315,8 +329,11 @@ class Worker:
         self._settle()
         self._settle()
 
-    def drain(self) -> None:
-        """Flush and publish every partition of the input, and record the end: a new policy may start there."""
+    def drain(self) -> dict[int, int]:
+        """Flush and publish every partition of the input, and record the end: a new policy may start there.
+
+        Returns the input offset at which each partition ended.
+        """
         self._consumer.subscribe([self.stream.input], self._on_assigned, self._on_revoked, self._on_revoked)
         try:
             self._own_everything()
@@ -327,6 +344,7 @@ class Worker:
             self._settle(drained=True)
             if len(self._partitions) < self._topics.input_partitions:
                 raise PortcullisError("the drain did not commit; nothing is lost, run it again")
+            return {place.number: partition.position for place, partition in self._partitions.items()}
         finally:
             self.close()
 

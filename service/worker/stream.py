@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from microdata import Schema
+from microdata import InfeasibleError, Schema
 from privacy import Model
+from service.policy import Policy, PolicyError, Problem
+from service.worker.settings import WorkerSettings
 from stream_algos import Engine
 
 
@@ -40,3 +42,41 @@ class Stream:
     def state_topic(self) -> str:
         """Where its state is kept. It is named after the output, so that two streams into one output meet there."""
         return f"portcullis.{self.output}.state"
+
+
+def stream_of(policy: Policy, settings: WorkerSettings) -> Stream:
+    """The stream that a policy describes.
+
+    `seconds` is promised end to end, so the engine must decide two commit intervals earlier: one until the decision is
+    committed, one until it is published.
+    """
+    route = policy.stream
+    if route is None:
+        raise PolicyError([Problem("stream", "a worker needs the topics: input, output and start")])
+    if route.start is None:
+        raise PolicyError([Problem("stream.start", "say where the very first start begins: earliest or latest")])
+    seconds = getattr(policy.parameters, "seconds", None)
+    inside: dict[str, Any] = {}
+    if seconds is not None:
+        reserve = 2 * settings.commit_interval
+        if seconds <= reserve:
+            raise InfeasibleError(
+                f"{seconds:g} s leave no time beside two commit intervals of {settings.commit_interval:g} s",
+                parameter="delay.seconds",
+                nearest=f"more than {reserve:g}",
+            )
+        inside["seconds"] = seconds - reserve
+    return Stream(
+        name=policy.name,
+        input=route.input,
+        output=route.output,
+        schema=policy.schema,
+        models=policy.models(),
+        engine=lambda: policy.engine(**inside),
+        fingerprint=policy.fingerprint(),
+        start=route.start,
+        emit=route.emit,
+        dead_letters=route.dead_letters,
+        delay_seconds=seconds,
+        allow_compacted=route.allow_compacted,
+    )

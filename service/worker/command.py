@@ -1,0 +1,91 @@
+"""`portcullis run` and `portcullis drain`."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated, Any
+
+import typer
+
+from service.kafka import KafkaSettings, connect
+from service.policy import load_policy
+from service.worker.loop import Worker
+from service.worker.metrics import Metrics
+from service.worker.process import Job, supervise, work
+from service.worker.settings import WorkerSettings
+from service.worker.stream import stream_of
+
+Policies = Annotated[list[str], typer.Argument(metavar="POLICY…", help="Policy files, one stream each.")]
+Bootstrap = Annotated[str | None, typer.Option("--bootstrap", help="Kafka's host:port, comma-separated.")]
+ClientName = Annotated[str | None, typer.Option("--client", help="auto, kafka-python or confluent-kafka.")]
+AcceptLoss = Annotated[
+    bool,
+    typer.Option("--accept-loss", help="Count undecided events that are gone from the input as suppressed and go on."),
+]
+
+
+def run_command(
+    policies: Policies,
+    workers: Annotated[int, typer.Option(min=1, help="Processes per stream, in the same consumer group.")] = 1,
+    bootstrap: Bootstrap = None,
+    client: ClientName = None,
+    on_stop: Annotated[
+        str | None, typer.Option(help="keep: undecided events stay for the next owner; flush: they are released.")
+    ] = None,
+    accept_loss: AcceptLoss = False,
+    create_topics: Annotated[bool, typer.Option("--create-topics", help="Create topics that are missing.")] = False,
+    status_port: Annotated[int | None, typer.Option(help="Port of the first process's status page.")] = None,
+) -> None:
+    """Anonymize streams: raw events in on one topic, clusters with the policy's guarantee out on another.
+
+    Everything else is set by the environment: PORTCULLIS_KAFKA_… (servers, TLS, SASL) and PORTCULLIS_WORKER_…
+    (commit interval, sizes, status address). Stops cleanly on SIGTERM or Ctrl-C.
+    """
+    kafka = _kafka(bootstrap, client)
+    given = {"on_stop": on_stop, "accept_loss": accept_loss or None, "create_topics": create_topics or None}
+    settings = _settings(WorkerSettings, given | {"status_port": status_port})
+    jobs = []
+    for policy in policies:
+        stream_of(load_policy(policy), settings)
+        jobs += [Job(policy, kafka, settings) for _ in range(workers)]
+    if settings.status_port:
+        jobs = [
+            Job(job.policy, kafka, settings.model_copy(update={"status_port": settings.status_port + place}))
+            for place, job in enumerate(jobs)
+        ]
+    if len(jobs) > 1:
+        raise typer.Exit(supervise(jobs))
+    _log_to_stderr()
+    work(jobs[0])
+
+
+def drain_command(
+    policy: Annotated[str, typer.Argument(metavar="POLICY", help="The policy whose stream ends here.")],
+    bootstrap: Bootstrap = None,
+    client: ClientName = None,
+    accept_loss: AcceptLoss = False,
+) -> None:
+    """End a stream: release what can be released, publish it, and record where a new policy may start.
+
+    Stop its workers first. Events that cannot be released any more are suppressed and counted.
+    """
+    _log_to_stderr()
+    settings = _settings(WorkerSettings, {"accept_loss": accept_loss or None})
+    stream = stream_of(load_policy(policy), settings)
+    metrics = Metrics(stream)
+    positions = Worker(stream, connect(_kafka(bootstrap, client)), settings, metrics).drain()
+    for number, position in sorted(positions.items()):
+        typer.echo(f"{stream.input}/{number}: drained up to offset {position}")
+
+
+def _kafka(bootstrap: str | None, client: str | None) -> KafkaSettings:
+    return _settings(KafkaSettings, {"bootstrap_servers": bootstrap, "client": client})
+
+
+def _settings(kind: Any, flags: dict[str, Any]) -> Any:
+    """Settings from the environment, with the flags that were given in front."""
+    return kind(**{name: value for name, value in flags.items() if value is not None})
+
+
+def _log_to_stderr() -> None:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
