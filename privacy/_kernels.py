@@ -1,4 +1,4 @@
-"""The one check that looks at pairs of values."""
+"""Loops over pairs: of values, and of classes and rows."""
 
 from __future__ import annotations
 
@@ -47,3 +47,130 @@ def range_gains(
                         bounded[one] = False
                 last += 1
     return best_inside, best_reference, bounded
+
+
+@kernel
+def match_classes(
+    lo: NDArray[np.float64],
+    hi: NDArray[np.float64],
+    starts: NDArray[np.int64],
+    contents: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    quasi: NDArray[np.float64],
+    pairs: NDArray[np.int64],
+    pair_persons: NDArray[np.int64],
+    pair_contents: NDArray[np.int64],
+    candidates: NDArray[np.int64],
+    axes: NDArray[np.int64],
+    begins: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """What the original rows inside each class's box allow.
+
+    Per class: rows for which there is no original row with their content; the fewest persons that the class can be
+    about; the most rows that one person can have in it. `contents` are codes of sensitive values, with `counts` per
+    class; `pairs` numbers the (person, content) of each original row by person; `candidates[a]` holds the original rows
+    in the order of quasi-identifier a, of which class c needs those from `begins[c]` to `ends[c]` on axis `axes[c]`.
+    """
+    classes = len(starts) - 1
+    missing = np.zeros(classes, np.int64)
+    fewest = np.zeros(classes, np.int64)
+    most = np.zeros(classes, np.int64)
+    wanted = np.zeros(pair_contents.max() + 1 if len(pair_contents) else 1, np.int64)
+    found = np.zeros_like(wanted)
+    inside = np.empty(len(pairs), np.int64)
+    holders = np.zeros(len(pairs) + 1, np.int64)
+    for one in range(classes):
+        need = 0
+        for entry in range(starts[one], starts[one + 1]):
+            need += counts[entry]
+            if contents[entry] < len(wanted):
+                wanted[contents[entry]] = counts[entry]
+        size = 0
+        for place in range(begins[one], ends[one]):
+            row = candidates[axes[one], place]
+            if wanted[pair_contents[pairs[row]]] == 0:
+                continue
+            fits = True
+            for attribute in range(quasi.shape[1]):
+                if not lo[one, attribute] <= quasi[row, attribute] <= hi[one, attribute]:
+                    fits = False
+                    break
+            if fits:
+                inside[size] = pairs[row]
+                size += 1
+        inside[:size].sort()
+
+        # A person can have as many rows of a content as lie inside, but no more than the class has of it.
+        place = 0
+        while place < size:
+            person = pair_persons[inside[place]]
+            able = 0
+            while place < size and pair_persons[inside[place]] == person:
+                pair = inside[place]
+                run = 0
+                while place < size and inside[place] == pair:
+                    run += 1
+                    place += 1
+                content = pair_contents[pair]
+                found[content] += run
+                able += min(run, wanted[content])
+            holders[able] += 1
+            most[one] = max(most[one], able)
+
+        able = most[one]
+        while able > 0:
+            if need > 0:
+                persons = min(holders[able], (need + able - 1) // able)
+                fewest[one] += persons
+                need -= persons * able
+            holders[able] = 0
+            able -= 1
+        for entry in range(starts[one], starts[one + 1]):
+            content = contents[entry]
+            if content >= len(wanted):
+                missing[one] += counts[entry]
+            else:
+                missing[one] += max(0, counts[entry] - found[content])
+                wanted[content] = 0
+                found[content] = 0
+    return missing, fewest, most
+
+
+@kernel
+def count_fitting(
+    lo: NDArray[np.float64],
+    hi: NDArray[np.float64],
+    sizes: NDArray[np.int64],
+    quasi: NDArray[np.float64],
+    persons: NDArray[np.int64],
+    candidates: NDArray[np.int64],
+    axes: NDArray[np.int64],
+    begins: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct persons that fit each box; over all boxes that a row fits, the sum of their `sizes`.
+
+    The last four arguments are as in `match_classes`.
+    """
+    inside = np.empty(len(quasi), np.int64)
+    fitting = np.zeros(len(lo), np.int64)
+    matching = np.zeros(len(quasi), np.int64)
+    for one in range(len(lo)):
+        size = 0
+        for place in range(begins[one], ends[one]):
+            row = candidates[axes[one], place]
+            fits = True
+            for attribute in range(quasi.shape[1]):
+                if not lo[one, attribute] <= quasi[row, attribute] <= hi[one, attribute]:
+                    fits = False
+                    break
+            if fits:
+                matching[row] += sizes[one]
+                inside[size] = persons[row]
+                size += 1
+        inside[:size].sort()
+        for place in range(size):
+            if place == 0 or inside[place] != inside[place - 1]:
+                fitting[one] += 1
+    return fitting, matching

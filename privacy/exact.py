@@ -35,7 +35,7 @@ def integers(values: NDArray[np.integer], largest: int) -> Integers:
 def floor_times(factor: Fraction, counts: NDArray[np.integer]) -> Integers:
     """`factor` times each count, rounded down."""
     top, bottom = factor.numerator, factor.denominator
-    return integers(counts, max(top * int(counts.max(initial=1)), bottom)) * top // bottom
+    return integers(counts, max(abs(top) * int(counts.max(initial=1)), bottom)) * top // bottom
 
 
 def by_class(

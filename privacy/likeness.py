@@ -31,6 +31,12 @@ class Shares:
     rows: NDArray[np.int64]
     total: int
 
+    @classmethod
+    def of(cls, groups: Groups, histogram: Histogram) -> Shares:
+        """Every value that occurs in a class; the others are no gain."""
+        reference = histogram.reference[histogram.values]
+        return cls(histogram.counts, reference, groups.rows[histogram.classes], histogram.total)
+
     def gain(self) -> NDArray[np.float64]:
         """(q - p) / p, 0 for a loss, infinite for what the reference does not have."""
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -74,25 +80,18 @@ class BetaLikeness(SensitiveModel):
 
     def _achieved(self, groups: Groups, histogram: Histogram) -> NDArray[np.float64]:
         """The largest gain; enhanced, infinite where a gain exceeds its logarithmic bound."""
-        shares = _shares(groups, histogram)
+        shares = Shares.of(groups, histogram)
         gain = shares.gain()
         if self.kind == "enhanced":
             gain = np.where(shares.within_logarithm(), gain, np.inf)
         return by_class(np.maximum, gain, histogram.starts, empty=0.0)
 
     def _holds(self, groups: Groups, histogram: Histogram) -> NDArray[np.bool_]:
-        shares = _shares(groups, histogram)
+        shares = Shares.of(groups, histogram)
         holds = shares.within(self.beta)
         if self.kind == "enhanced":
             holds &= shares.within_logarithm()
         return by_class(np.logical_and, holds, histogram.starts, empty=True)
-
-
-def _shares(groups: Groups, histogram: Histogram) -> Shares:
-    """Every value that occurs in a class; the others are no gain."""
-    return Shares(
-        histogram.counts, histogram.reference[histogram.values], groups.rows[histogram.classes], histogram.total
-    )
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ class Groups:
             ]
         if not own.all():
             persons, sensitive, classes = persons[own], sensitive[own], classes[own]
-        person_class, person_rows = _pairs(classes, persons)
+        person_class, _, person_rows = pairs(classes, persons)
         most = np.zeros(count, np.int64)
         np.maximum.at(most, person_class, person_rows)
         return cls(
@@ -221,12 +221,15 @@ def _run_starts(classes: NDArray[np.integer], values: NDArray[np.integer]) -> ND
     return np.flatnonzero(new)
 
 
-def _pairs(classes: NDArray[np.integer], values: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Class and number of rows of each distinct (class, value), ordered by class, then value."""
+def pairs(
+    classes: NDArray[np.integer], values: NDArray[np.integer]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Class, value and number of rows of each distinct (class, value), ordered by class, then value."""
     order = np.lexsort((values, classes))
     ordered_classes, ordered_values = classes[order], values[order]
     first = _run_starts(ordered_classes, ordered_values)
-    return ordered_classes[first].astype(np.int64), np.diff(np.append(first, len(order)))
+    counts = np.diff(np.append(first, len(order)))
+    return ordered_classes[first].astype(np.int64), ordered_values[first].astype(np.int64), counts
 
 
 def _histogram(

@@ -1,0 +1,179 @@
+"""The audit: an independent look at something published.
+
+It shares no code with the algorithms and believes nothing they say about their result. What it says carries no value of
+any record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microdata import Publication, Published, Table, published_of, table_loss
+from privacy.model import Groups, Model
+from privacy.outsider import match
+
+LISTED_CLASSES = 20
+"""So many failing classes are listed by number; all of them are counted."""
+
+Persons: TypeAlias = Literal["exact", "at least", "rows"]
+"""How persons were counted: as they are; the fewest that the original allows; every row as one, for want of better."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one model says about all classes."""
+
+    model: str
+    asked: float
+    achieved: float | None
+    """What the least safe class achieves; None where there is no class, or where no parameter would do."""
+    holds: bool
+    failing: int
+    """Classes that do not meet the model."""
+    classes: tuple[int, ...]
+    """The first of them, by number."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that must not be in a publication, whatever the models say."""
+
+    kind: Literal["uncovered", "undeclared", "surplus"]
+    count: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found."""
+
+    findings: tuple[Finding, ...]
+    faults: tuple[Fault, ...]
+    persons: Persons
+    classes: int
+    rows: int
+    suppressed: int | None
+    """Rows of the original that are not published; None where there is no original."""
+    fewest_persons: int | None
+    """Persons (as counted) of the smallest class."""
+    largest_share: float | None
+    """Largest share of a class's rows that one person has, or at most can have; None where persons are unknown."""
+    loss: float
+    """Mean loss over the published rows."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether every model holds in every class and nothing is there that must not be."""
+        return not self.faults and all(finding.holds for finding in self.findings)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON."""
+        return {"holds": self.holds, **asdict(self)}
+
+
+def audit(
+    original: Table | Sequence[NDArray[np.int64]], published: Publication | Published, models: Iterable[Model]
+) -> Audit:
+    """Check a publication in memory, or a published table, against what it was made from.
+
+    `original` is the table, or only the count of every value of each sensitive attribute in it. Persons and coverage
+    are exact for a publication of that very table. A published table shows no persons: then the original rows inside a
+    class's box tell the fewest persons that it can be about. Without the table, every row counts as a person.
+    """
+    if isinstance(published, Publication):
+        if isinstance(original, Table) and _same_rows(original, published.table):
+            return _audit_publication(original, published, models)
+        published = published_of(published)
+    if isinstance(original, Table):
+        return _audit_published(original, published, models)
+    groups = _groups(published, original)
+    return _summary(models, groups, _undeclared(published), published, persons="rows")
+
+
+def _same_rows(original: Table, table: Table) -> bool:
+    columns = ("persons", "quasi", "sensitive")
+    return original is table or all(np.array_equal(getattr(original, one), getattr(table, one)) for one in columns)
+
+
+def _audit_publication(original: Table, publication: Publication, models: Iterable[Model]) -> Audit:
+    classes, count = publication.classes, len(publication.boxes)
+    groups = Groups.of(original.schema, original.persons, original.sensitive, classes, count)
+    published = published_of(publication)
+    outside = ~published.boxes.cover(original.quasi[classes >= 0], published.classes)
+    faults = [*_undeclared(published), *_uncovered(int(outside.sum()))]
+    return _summary(models, groups, faults, published, persons="exact", original=original)
+
+
+def _audit_published(original: Table, published: Published, models: Iterable[Model]) -> Audit:
+    references = [
+        np.bincount(original.sensitive[:, column], minlength=attribute.size or 0)
+        for column, attribute in enumerate(original.schema.sensitive)
+    ]
+    found = match(original, published)
+    groups = replace(_groups(published, references), persons=found.fewest_persons, most=found.most_rows)
+    faults = [*_undeclared(published), *_uncovered(int(found.missing.sum()))]
+    if found.surplus:
+        reason = "published rows whose sensitive values occur more often than in the original"
+        faults.append(Fault("surplus", found.surplus, reason))
+    one_row_each = len(np.unique(original.persons)) == len(original)
+    return _summary(models, groups, faults, published, "exact" if one_row_each else "at least", original)
+
+
+def _groups(published: Published, references: Sequence[NDArray[np.int64]]) -> Groups:
+    """Classes of a published table, every row counted as a person of its own."""
+    rows = np.arange(len(published))
+    return Groups.of(published.schema, rows, published.sensitive, published.classes, len(published.boxes), references)
+
+
+def _undeclared(published: Published) -> list[Fault]:
+    if not published.undeclared:
+        return []
+    names = ", ".join(published.undeclared)
+    return [Fault("undeclared", len(published.undeclared), f"columns that the schema does not let out: {names}")]
+
+
+def _uncovered(count: int) -> list[Fault]:
+    return [Fault("uncovered", count, "published rows that their class's box does not cover")] if count else []
+
+
+def _summary(
+    models: Iterable[Model],
+    groups: Groups,
+    faults: Sequence[Fault],
+    published: Published,
+    persons: Persons,
+    original: Table | None = None,
+) -> Audit:
+    shares = groups.most / np.maximum(groups.rows, 1)
+    return Audit(
+        findings=tuple(finding(model, groups) for model in models),
+        faults=tuple(faults),
+        persons=persons,
+        classes=len(groups),
+        rows=len(published),
+        suppressed=None if original is None else len(original) - len(published),
+        fewest_persons=int(groups.persons.min()) if len(groups) else None,
+        largest_share=None if persons == "rows" or not len(groups) else min(float(shares.max()), 1.0),
+        loss=table_loss(published.boxes, groups.rows),
+    )
+
+
+def finding(model: Model, groups: Groups) -> Finding:
+    """What one model says about these classes."""
+    failing = np.flatnonzero(~model.holds(groups))
+    achieved = model.achieved(groups)
+    worst = float(achieved.min() if model.more_is_safer else achieved.max()) if len(groups) else math.inf
+    return Finding(
+        model=model.label,
+        asked=model.asked,
+        achieved=worst if math.isfinite(worst) else None,
+        holds=not len(failing),
+        failing=len(failing),
+        classes=tuple(failing[:LISTED_CLASSES].tolist()),
+    )

@@ -1,0 +1,82 @@
+"""What an original table says about a published one in which no person can be seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microdata import Boxes, Published, Table
+from privacy._kernels import match_classes
+from privacy.model import pairs
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """How a published table can have come from an original one."""
+
+    missing: NDArray[np.int64]
+    """Rows of each class for which no original row with the same sensitive values lies inside the class's box."""
+    surplus: int
+    """Rows whose sensitive values are published more often than the original has them."""
+    fewest_persons: NDArray[np.int64]
+    """Each class is about at least so many persons; with one row per person it is exactly the number."""
+    most_rows: NDArray[np.int64]
+    """No person has more rows in the class."""
+
+
+def match(original: Table, published: Published) -> Match:
+    """Compare the rows of a published table with the original rows that its boxes cover."""
+    own, others = _contents(original.sensitive, published.sensitive)
+    count = len(published.boxes)
+    classes, contents, counts = pairs(published.classes, others)
+    pair_of_row, pair_persons, pair_contents = _person_contents(original.persons, own)
+    missing, fewest, most = match_classes(
+        published.boxes.lo,
+        published.boxes.hi,
+        np.searchsorted(classes, np.arange(count + 1)),
+        contents,
+        counts,
+        original.quasi,
+        pair_of_row,
+        pair_persons,
+        pair_contents,
+        *candidates(original.quasi, published.boxes),
+    )
+    size = int(max(own.max(initial=-1), others.max(initial=-1))) + 1
+    surplus = np.bincount(others, minlength=size) - np.bincount(own, minlength=size)
+    return Match(missing, int(np.maximum(surplus, 0).sum()), fewest, most)
+
+
+def _contents(own: NDArray[np.int32], others: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """One code per combination of sensitive values, the same in both tables."""
+    rows = np.concatenate([own, others]).astype(np.int64)
+    codes = np.zeros(len(rows), np.int64)
+    for column in rows.T:
+        codes = np.unique(codes * (int(column.max(initial=0)) + 1) + column, return_inverse=True)[1]
+    return codes[: len(own)], codes[len(own) :]
+
+
+def _person_contents(
+    persons: NDArray[np.int64], contents: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Number of each row's (person, content), ordered by person; person and content of each number."""
+    person = np.unique(persons, return_inverse=True)[1]
+    size = int(contents.max(initial=0)) + 1
+    keys, numbers = np.unique(person * size + contents, return_inverse=True)
+    return numbers, keys // size, keys % size
+
+
+def candidates(quasi: NDArray[np.float64], boxes: Boxes) -> tuple[NDArray[np.int64], ...]:
+    """Rows sorted by each quasi-identifier; per box, the axis, begin and end of the shortest stretch it can cover."""
+    order = np.argsort(quasi, axis=0, kind="stable").T.copy()
+    axes, begins = np.zeros(len(boxes), np.int64), np.zeros(len(boxes), np.int64)
+    ends = np.full(len(boxes), len(quasi))
+    for axis, rows in enumerate(order):
+        values = quasi[rows, axis]
+        begin = np.searchsorted(values, boxes.lo[:, axis], side="left")
+        end = np.searchsorted(values, boxes.hi[:, axis], side="right")
+        shorter = end - begin < ends - begins
+        axes[shorter], begins[shorter], ends[shorter] = axis, begin[shorter], end[shorter]
+    return order, axes, begins, ends

@@ -1,0 +1,290 @@
+"""The audit finds what is wrong, in memory and in what an outsider sees."""
+
+import json
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microdata import (
+    Boxes,
+    Category,
+    GuaranteeError,
+    Hierarchy,
+    Number,
+    PersonSource,
+    Publication,
+    Published,
+    Schema,
+    Table,
+    published_of,
+)
+from privacy import (
+    BetaLikeness,
+    DistinctDiversity,
+    Groups,
+    KAnonymity,
+    MaxShare,
+    TCloseness,
+    audit,
+    check,
+    require,
+)
+from privacy.outsider import match
+
+SCHEMA = Schema(
+    PersonSource.ROW,
+    (Number("age", 0, 9, integer=True), Category("sex", Hierarchy.flat(["F", "M"]))),
+    (Category("illness", Hierarchy.flat(["flu", "ulcer", "cancer"])), Number("pay", 1, 3, integer=True)),
+)
+
+
+@st.composite
+def publications(draw, one_row_each=False):
+    rows = draw(st.integers(1, 20))
+    count = draw(st.integers(1, 4))
+
+    def column(low, high):
+        return np.array([draw(st.integers(low, high)) for _ in range(rows)])
+
+    persons = np.arange(rows) if one_row_each else column(0, 5)
+    table = Table(
+        SCHEMA,
+        persons,
+        np.stack([column(0, 9), column(0, 1)], axis=1).astype(float),
+        np.stack([column(0, 2), column(0, 2)], axis=1).astype(np.int32),
+    )
+    return Publication.of(table, column(-1, count - 1))
+
+
+def example():
+    """Four persons per class, both illnesses in the table's proportion."""
+    quasi = np.array([[0, 0], [1, 0], [2, 0], [3, 0], [6, 1], [7, 1], [8, 1], [9, 1]], float)
+    illness = np.array([0, 0, 1, 1, 0, 0, 1, 1])
+    table = Table(SCHEMA, np.arange(8), quasi, np.stack([illness, illness], axis=1).astype(np.int32))
+    return Publication.of(table, np.array([0, 0, 0, 0, 1, 1, 1, 1]))
+
+
+MODELS = [KAnonymity(4), DistinctDiversity(2), TCloseness(0), BetaLikeness(0.5)]
+
+
+class TestWhatHolds:
+    def test_in_memory(self):
+        publication = example()
+        found = audit(publication.table, publication, MODELS)
+        assert found.holds
+        assert (found.persons, found.classes, found.rows, found.suppressed) == ("exact", 2, 8, 0)
+        assert (found.fewest_persons, found.largest_share) == (4, 0.25)
+        assert found.loss == pytest.approx((3 / 9 + 0) / 2)
+        assert [finding.achieved for finding in found.findings] == [4, 2, 0, 0]
+
+    def test_as_an_outsider_sees_it(self):
+        publication = example()
+        found = audit(publication.table, published_of(publication), MODELS)
+        assert found == audit(publication.table, publication, MODELS)
+
+    def test_from_the_distribution_alone_rows_are_counted_and_it_is_said(self):
+        publication = example()
+        references = [np.bincount(publication.table.sensitive[:, 0], minlength=3)] * 2
+        found = audit(references, published_of(publication), MODELS)
+        assert found.holds
+        assert (found.persons, found.largest_share, found.suppressed) == ("rows", None, None)
+
+    def test_suppressed_rows_stay_in_the_reference(self):
+        publication = example()
+        half = Publication.of(publication.table, np.array([0, 0, -1, -1, 1, 1, 1, 1]))
+        found = audit(publication.table, half, [TCloseness(0)])
+        assert found.suppressed == 2
+        assert found.findings[0].classes == (0,)
+
+    def test_nothing_published(self):
+        publication = example()
+        found = audit(publication.table, Publication.of(publication.table, np.full(8, -1)), MODELS)
+        assert found.holds
+        assert (found.classes, found.suppressed, found.fewest_persons) == (0, 8, None)
+        assert {finding.achieved for finding in found.findings} == {None}
+
+    def test_as_json_without_infinities(self):
+        publication = example()
+        table = replace(publication.table, sensitive=np.zeros((8, 2), np.int32))
+        references = [np.array([0, 8, 0])] * 2
+        found = audit(references, published_of(replace(publication, table=table)), [BetaLikeness(1)])
+        text = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+        assert text["holds"] is False
+        assert text["findings"][0]["achieved"] is None
+
+
+def broken_k(publication):
+    return Publication.of(publication.table, np.array([0, 0, 0, -1, 1, 1, 1, 1]))
+
+
+def broken_closeness(publication):
+    return Publication.of(publication.table, np.array([0, 0, 0, 0, 1, 1, 1, 0]))
+
+
+class TestWhatMustFail:
+    @pytest.mark.parametrize("view", [lambda one: one, published_of], ids=["in memory", "outsider"])
+    def test_a_class_of_one_person_too_few(self, view):
+        publication = example()
+        found = audit(publication.table, view(broken_k(publication)), [KAnonymity(4)])
+        assert not found.holds
+        assert (found.findings[0].achieved, found.findings[0].failing, found.findings[0].classes) == (3, 1, (0,))
+
+    @pytest.mark.parametrize("view", [lambda one: one, published_of], ids=["in memory", "outsider"])
+    def test_closeness_slightly_exceeded(self, view):
+        publication = example()
+        broken = broken_closeness(publication)
+        worst = audit(publication.table, view(broken), [TCloseness(1)]).findings[0].achieved
+        assert worst > 0
+        assert audit(publication.table, view(broken), [TCloseness(worst + 1e-9)]).holds
+        assert not audit(publication.table, view(broken), [TCloseness(worst - 1e-9)]).holds
+
+    @pytest.mark.parametrize("view", [lambda one: one, published_of], ids=["in memory", "outsider"])
+    def test_a_row_outside_its_box(self, view):
+        publication = example()
+        narrow = publication.boxes.hi.copy()
+        narrow[1, 0] = 8
+        broken = replace(publication, boxes=Boxes(SCHEMA, publication.boxes.lo, narrow))
+        found = audit(publication.table, view(broken), MODELS)
+        assert not found.holds
+        assert [(fault.kind, fault.count) for fault in found.faults] == [("uncovered", 1)]
+
+    def test_a_column_that_nobody_declared(self):
+        published = replace(published_of(example()), undeclared=("customer_id",))
+        found = audit(example().table, published, MODELS)
+        assert not found.holds
+        assert "customer_id" in found.faults[0].reason
+
+    def test_a_duplicated_row(self):
+        publication = example()
+        published = published_of(publication)
+        twice = np.r_[np.arange(8), 0]
+        more = replace(published, classes=published.classes[twice], sensitive=published.sensitive[twice])
+        found = audit(publication.table, more, [KAnonymity(4)])
+        assert not found.holds
+        assert {fault.kind for fault in found.faults} == {"surplus", "uncovered"}
+
+    def test_a_row_that_nobody_had(self):
+        publication = example()
+        published = published_of(publication)
+        invented = published.sensitive.copy()
+        invented[0] = [2, 2]
+        found = audit(publication.table, replace(published, sensitive=invented), [KAnonymity(3)])
+        assert {fault.kind for fault in found.faults} == {"surplus", "uncovered"}
+
+    def test_a_row_moved_to_the_wrong_class(self):
+        """The values as a whole are right, but one class has a row that no original row in its box explains."""
+        publication = example()
+        published = published_of(publication)
+        moved = published.classes.copy()
+        moved[0] = 1
+        found = audit(publication.table, replace(published, classes=moved), [KAnonymity(3)])
+        assert [(fault.kind, fault.count) for fault in found.faults] == [("uncovered", 1)]
+
+    def test_a_missing_row_is_a_suppressed_one(self):
+        publication = example()
+        published = published_of(publication)
+        fewer = replace(published, classes=published.classes[1:], sensitive=published.sensitive[1:])
+        found = audit(publication.table, fewer, [KAnonymity(4)])
+        assert found.suppressed == 1
+        assert found.findings[0].classes == (0,)
+
+    def test_a_publication_of_another_table_is_seen_as_an_outsider_does(self):
+        publication = example()
+        other = replace(publication.table, quasi=publication.table.quasi[::-1].copy())
+        assert not audit(other, publication, [KAnonymity(4)]).faults  # the illnesses repeat in both halves
+        moved = replace(publication.table, quasi=np.zeros((8, 2)))
+        assert audit(moved, publication, [KAnonymity(4)]).faults[0].kind == "uncovered"
+
+    def test_many_failing_classes_are_counted_and_some_listed(self):
+        rows = 50
+        table = Table(SCHEMA, np.arange(rows), np.zeros((rows, 2)), np.zeros((rows, 2), np.int32))
+        (finding,) = audit(table, Publication.of(table, np.arange(rows)), [KAnonymity(2)]).findings
+        assert finding.failing == rows
+        assert finding.classes == tuple(range(20))
+
+
+def brute_force(original: Table, published: Published):
+    """Fewest persons and most rows of one, by trying every choice of original rows for each class."""
+    for one in range(len(published.boxes)):
+        wanted = sorted(map(tuple, published.sensitive[published.classes == one].tolist()))
+        inside = [
+            row for row in range(len(original)) if published.boxes.cover(original.quasi[[row]], np.array([one]))[0]
+        ]
+        choices = [
+            [int(original.persons[row]) for row in chosen]
+            for chosen in combinations(inside, len(wanted))
+            if sorted(tuple(original.sensitive[row].tolist()) for row in chosen) == wanted
+        ]
+        yield (
+            min(len(set(persons)) for persons in choices),
+            max(max(map(persons.count, persons)) for persons in choices),
+        )
+
+
+class TestOutsider:
+    @given(publications())
+    def test_bounds_are_sound(self, publication):
+        table, published = publication.table, published_of(publication)
+        found = match(table, published)
+        truth = Groups.of(SCHEMA, table.persons, table.sensitive, publication.classes, len(publication.boxes))
+        assert not found.missing.any()
+        assert found.surplus == 0
+        assert (found.fewest_persons <= truth.persons).all()
+        assert (found.fewest_persons >= np.minimum(truth.rows, 1)).all()
+        assert (found.most_rows >= truth.most).all()
+
+    @given(publications())
+    def test_bounds_are_what_the_original_allows(self, publication):
+        table, published = publication.table, published_of(publication)
+        small = Table(SCHEMA, table.persons[:9], table.quasi[:9], table.sensitive[:9])
+        publication = Publication.of(small, publication.classes[:9])
+        published = published_of(publication)
+        found = match(small, published)
+        for one, (fewest, most) in enumerate(brute_force(small, published)):
+            assert found.fewest_persons[one] <= fewest
+            assert found.most_rows[one] == most
+
+    @given(publications(one_row_each=True))
+    def test_one_row_per_person_is_exact(self, publication):
+        found = match(publication.table, published_of(publication))
+        assert found.fewest_persons.tolist() == publication.sizes.tolist()
+        assert (found.most_rows == 1).all()
+
+    def test_repeated_persons_give_a_lower_bound_and_it_is_said(self):
+        publication = example()
+        table = replace(publication.table, persons=np.array([1, 1, 2, 3, 4, 5, 6, 7]))
+        publication = Publication.of(table, publication.classes)
+        exact = audit(table, publication, [KAnonymity(3), MaxShare(0.5)])
+        assert exact.holds
+        assert (exact.persons, exact.fewest_persons, exact.largest_share) == ("exact", 3, 0.5)
+        seen = audit(table, published_of(publication), [KAnonymity(3), MaxShare(0.49)])
+        assert (seen.persons, seen.fewest_persons, seen.largest_share) == ("at least", 3, 0.5)
+        assert [finding.holds for finding in seen.findings] == [True, False]
+
+
+class TestCheck:
+    groups = Groups.of(
+        SCHEMA, np.arange(5), np.array([[0, 0], [1, 1], [0, 0], [0, 0], [1, 2]], np.int32), np.array([0, 0, 1, 1, 1]), 2
+    )
+
+    def test_classes_that_meet_every_model(self):
+        assert check([KAnonymity(2), DistinctDiversity(2)], self.groups).tolist() == [True, True]
+        assert check([KAnonymity(3), DistinctDiversity(2)], self.groups).tolist() == [False, True]
+        assert check([], self.groups).tolist() == [True, True]
+
+    def test_require_names_models_and_no_values(self):
+        require([KAnonymity(2)], self.groups)
+        with pytest.raises(GuaranteeError, match=r"k-anonymity \(3\) fails in 1 of 2 classes"):
+            require([KAnonymity(3)], self.groups)
+
+    def test_a_model_without_anything_to_protect_does_not_pass(self):
+        bare = Schema(PersonSource.ROW, SCHEMA.quasi)
+        groups = Groups.of(bare, np.arange(2), np.empty((2, 0), np.int32), np.zeros(2, int), 1)
+        with pytest.raises(Exception, match="needs a sensitive attribute"):
+            check([DistinctDiversity(2)], groups)
+        with pytest.raises(Exception, match="the sensitive attribute 'wage'"):
+            check([TCloseness(0.2, attribute="wage")], self.groups)
