@@ -12,6 +12,8 @@ from microdata.errors import (
     PortcullisError,
     SchemaError,
 )
+from microdata.events import arrow_schema, encode_events
+from microdata.files import OnRefused, read_batches, read_table, table_from_frame
 from microdata.geometry import Geometry, box_loss, geometry, range_loss
 from microdata.hierarchy import Hierarchy
 from microdata.loss import (
@@ -45,6 +47,7 @@ __all__ = [
     "HierarchyError",
     "InfeasibleError",
     "Number",
+    "OnRefused",
     "PersonSource",
     "PortcullisError",
     "Progress",
@@ -56,20 +59,25 @@ __all__ = [
     "SchemaError",
     "Table",
     "Words",
+    "arrow_schema",
     "attribute_loss",
     "average_class_size",
     "box_loss",
     "class_loss",
     "discernibility",
     "encode",
+    "encode_events",
     "entropy_loss",
     "geometry",
     "kernel",
     "published_of",
     "range_loss",
+    "read_batches",
+    "read_table",
     "seeded_words",
     "silent",
     "system_words",
+    "table_from_frame",
     "table_loss",
     "words",
 ]

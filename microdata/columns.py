@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,6 +12,8 @@ from numpy.typing import NDArray
 from microdata.errors import DataError
 from microdata.refusals import Reason
 
+_NAMES_SHOWN = 20
+
 
 def field_column(columns: pa.Table | pa.RecordBatch, name: str) -> pa.Array:
     """Column of a field: one of that very name, or the end of a dotted path into structs; nulls where there is none."""
@@ -17,14 +21,42 @@ def field_column(columns: pa.Table | pa.RecordBatch, name: str) -> pa.Array:
     if len(same) > 1:
         raise DataError(f"column {name!r} is there {len(same)} times")
     if same:
-        return _plain(columns.column(same[0]))
+        return plain(columns.column(same[0]))
     head, _, path = name.partition(".")
     if not path or head not in columns.schema.names:
         return pa.nulls(columns.num_rows)
-    struct = _plain(columns.column(head))
+    struct = plain(columns.column(head))
     if not pa.types.is_struct(struct.type):
         return pa.nulls(columns.num_rows)
     return field_column(pa.RecordBatch.from_struct_array(struct), path)
+
+
+def field_source(schema: pa.Schema, name: str) -> str | None:
+    """The top-level column in which a field is found, None where it is not."""
+    if name in schema.names:
+        return name
+    head, _, path = name.partition(".")
+    if not path or head not in schema.names:
+        return None
+    below = schema.field(head).type
+    inner = pa.types.is_struct(below) and field_source(pa.schema(list(below)), path)
+    return head if inner else None
+
+
+def check_fields(schema: pa.Schema, wanted: Sequence[str]) -> None:
+    """Every wanted field is there, and once."""
+    missing = [name for name in wanted if field_source(schema, name) is None]
+    if missing:
+        raise DataError(f"missing column {name_list(missing)}; there are {name_list(schema.names)}")
+    for name in wanted:
+        if schema.names.count(name) > 1:
+            raise DataError(f"column {name!r} is there {schema.names.count(name)} times")
+
+
+def name_list(names: Sequence[str]) -> str:
+    """Names for a message, not too many of them."""
+    more = ", …" if len(names) > _NAMES_SHOWN else ""
+    return ", ".join(repr(name) for name in names[:_NAMES_SHOWN]) + more
 
 
 def distinct(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
@@ -72,7 +104,7 @@ def is_text(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
-def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """One chunk, in a type that every compute function knows."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)

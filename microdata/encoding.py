@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,6 +25,8 @@ from microdata.refusals import KEY, Reason, Refusals
 from microdata.schema import Attribute, Category, PersonSource, Schema
 from microdata.table import Table
 
+Layers: TypeAlias = Sequence[pa.Array]
+"""One field as arrays of one type each; a row has its value in at most one of them. Public fields have one layer."""
 Reasons: TypeAlias = NDArray[np.int8]
 """Reason per value, 0 where it is fine."""
 
@@ -61,6 +64,21 @@ class Encoded:
     """Index in the input of each accepted row."""
     refusals: Refusals
 
+    def shifted(self, offset: int) -> Encoded:
+        """The same rows where `offset` others come before them in the input."""
+        return Encoded(self.table, self.rows + offset, self.refusals.shifted(offset)) if offset else self
+
+    @staticmethod
+    def concat(schema: Schema, parts: Sequence[Encoded]) -> Encoded:
+        """All rows and refusals of these parts."""
+        if not parts:
+            parts = [encode(schema, pa.table({}))]
+        return Encoded(
+            Table.concat([part.table for part in parts]),
+            np.concatenate([part.rows for part in parts]),
+            Refusals.concat(schema, [part.refusals for part in parts]),
+        )
+
 
 def encode(schema: Schema, columns: pa.Table | pa.RecordBatch, keys: Sequence[bytes | None] | None = None) -> Encoded:
     """Encode the declared fields of these columns.
@@ -78,24 +96,40 @@ def encode(schema: Schema, columns: pa.Table | pa.RecordBatch, keys: Sequence[by
     >>> print(encoded.refusals.describe())
     age: outside the declared domain in 1 row (2)
     """
-    rows = columns.num_rows
+    fields = {name: [field_column(columns, name)] for name in schema.fields()}
+    return encode_layers(schema, fields, columns.num_rows, keys)
+
+
+def encode_layers(
+    schema: Schema, fields: Mapping[str, Layers], rows: int, keys: Sequence[bytes | None] | None = None
+) -> Encoded:
+    """Encode fields whose values may be of several types."""
     found: list[tuple[int, Reasons]] = []
-    persons, reasons = _persons(schema, columns, keys)
-    if isinstance(schema.person, str) or schema.person is PersonSource.KEY:
-        found.append((0 if isinstance(schema.person, str) else KEY, reasons))
+    persons = _persons(schema, fields, rows, keys, found)
     position = int(isinstance(schema.person, str))
     quasi = np.empty((rows, len(schema.quasi)))
     for column, attribute in enumerate(schema.quasi):
-        quasi[:, column], reasons = _values(attribute, field_column(columns, attribute.name))
+        quasi[:, column], reasons = _merged(partial(_values, attribute), fields[attribute.name])
         found.append((position + column, reasons))
     position += len(schema.quasi)
     sensitive = np.empty((rows, len(schema.sensitive)), np.int32)
     for column, attribute in enumerate(schema.sensitive):
-        sensitive[:, column], reasons = _indexes(attribute, field_column(columns, attribute.name))
+        sensitive[:, column], reasons = _merged(partial(_indexes, attribute), fields[attribute.name])
         found.append((position + column, reasons))
-    public = _public(schema, columns)
-    table = Table(schema, persons, quasi, sensitive, public)
-    return _accepted(table, found)
+    public = pa.table({name: fields[name][0] for name in schema.public}) if schema.public else None
+    return _accepted(Table(schema, persons, quasi, sensitive, public), found)
+
+
+def _merged(
+    function: Callable[[pa.Array], tuple[NDArray[Any], Reasons]], layers: Layers
+) -> tuple[NDArray[Any], Reasons]:
+    """Encode every layer and take each row from the one that holds its value."""
+    values, reasons = function(layers[0])
+    for layer in layers[1:]:
+        more, why = function(layer)
+        own = is_valid(layer)
+        values, reasons = np.where(own, more, values), np.where(own, why, reasons)
+    return values, reasons
 
 
 def _accepted(table: Table, found: list[tuple[int, Reasons]]) -> Encoded:
@@ -115,18 +149,27 @@ def _accepted(table: Table, found: list[tuple[int, Reasons]]) -> Encoded:
 
 
 def _persons(
-    schema: Schema, columns: pa.Table | pa.RecordBatch, keys: Sequence[bytes | None] | None
-) -> tuple[NDArray[np.int64], Reasons]:
-    """Code of each row's person; a text and an integer that read the same are the same person."""
-    rows = columns.num_rows
+    schema: Schema,
+    fields: Mapping[str, Layers],
+    rows: int,
+    keys: Sequence[bytes | None] | None,
+    found: list[tuple[int, Reasons]],
+) -> NDArray[np.int64]:
+    """Code of each row's person; what is refused is added to `found`."""
     if schema.person is PersonSource.ROW:
-        return _ROW_CODES.take(rows), np.zeros(rows, np.int8)
+        return _ROW_CODES.take(rows)
     if schema.person is PersonSource.KEY:
         values = pa.nulls(rows, pa.binary()) if keys is None else pa.array(keys, pa.binary())
         assert len(values) == rows, "one key per row"
-        reasons = np.zeros(rows, np.int8)
-    else:
-        values, reasons = _person_texts(field_column(columns, schema.person))
+        found.append((KEY, np.where(is_absent(values), Reason.MISSING, 0).astype(np.int8)))
+        return _person_codes(values)
+    codes, reasons = _merged(_person_column, fields[schema.person])
+    found.append((0, reasons))
+    return codes
+
+
+def _person_column(column: pa.Array) -> tuple[NDArray[np.int64], Reasons]:
+    values, reasons = _person_texts(column)
     reasons[is_absent(values) & (reasons == 0)] = Reason.MISSING
     return _person_codes(values), reasons
 
@@ -231,10 +274,3 @@ def _parsed(column: pa.Array) -> tuple[NDArray[np.float64], Reasons]:
         else:
             reasons[position] = Reason.NOT_FINITE if _NOT_FINITE.fullmatch(label) else Reason.NOT_A_NUMBER
     return numbers[index] + 0.0, reasons[index]
-
-
-def _public(schema: Schema, columns: pa.Table | pa.RecordBatch) -> pa.Table | None:
-    """Public columns, in the order of the schema."""
-    if not schema.public:
-        return None
-    return pa.table({name: field_column(columns, name) for name in schema.public})

@@ -107,6 +107,11 @@ class Refusals:
         first[1:] = self.rows[1:] != self.rows[:-1]
         return Refusals(self.schema, self.rows[first], self.fields[first], self.reasons[first])
 
+    @property
+    def row_count(self) -> int:
+        """Number of rows with at least one refused value."""
+        return len(self.first_per_row())
+
     def field_name(self, field: int) -> str:
         """Name of a field index as a report shows it."""
         if field >= 0:

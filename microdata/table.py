@@ -61,5 +61,14 @@ class Table:
             np.concatenate([table.persons for table in tables]),
             np.concatenate([table.quasi for table in tables]),
             np.concatenate([table.sensitive for table in tables]),
-            pa.concat_tables(publics) if publics else None,
+            _concat_public(publics) if publics else None,
         )
+
+
+def _concat_public(tables: list[pa.Table]) -> pa.Table:
+    """Public columns one below the other; as text where parts disagree about the type."""
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException:
+        texts = [(name, pa.string()) for name in tables[0].column_names]
+        return pa.concat_tables([table.cast(pa.schema(texts)) for table in tables])
