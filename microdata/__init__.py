@@ -29,6 +29,7 @@ from microdata.publication import Publication
 from microdata.published import Published, published_of
 from microdata.randomness import Words, seeded_words, system_words, words
 from microdata.refusals import KEY, RECORD, Reason, Refusals
+from microdata.sampling import read_sample
 from microdata.schema import Attribute, Category, Number, PersonSource, Schema
 from microdata.table import Table
 
@@ -73,6 +74,7 @@ __all__ = [
     "published_of",
     "range_loss",
     "read_batches",
+    "read_sample",
     "read_table",
     "seeded_words",
     "silent",

@@ -37,7 +37,10 @@ class Dialect:
 
 
 def sniff(sample: bytes, wanted: Sequence[str], names: Sequence[str] | None) -> Dialect:
-    """Choose the delimiter that fits the first row: by the wanted names, or by the number of names that are given."""
+    """Choose the delimiter that fits the first row: by the wanted names, or by the number of names that are given.
+
+    Without wanted names every column is wanted.
+    """
     if not sample.strip():
         raise DataError("the file is empty")
     if b"\0" in sample:
@@ -54,7 +57,8 @@ def sniff(sample: bytes, wanted: Sequence[str], names: Sequence[str] | None) -> 
         if len(rows[delimiter]) != len(names):
             given = f"{len(names)} column names are given"
             raise DataError(f"{given}, but the first row has {len(rows[delimiter])} cells")
-    _check_names(names or rows[delimiter], wanted)
+    if wanted:
+        _check_names(names or rows[delimiter], wanted)
     spaced = lines[blank].count(delimiter + " ") == lines[blank].count(delimiter) > 0
     return Dialect(delimiter, tuple(names or rows[delimiter]), names is None, blank, spaced)
 

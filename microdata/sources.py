@@ -88,6 +88,7 @@ def column_chunks(
 ) -> Iterator[Chunk]:
     """Read the wanted and, where they are there, the optional columns of a CSV, Parquet or Arrow file.
 
+    Without wanted ones, every column is read.
     `names` are the column names of a CSV file without a header.
     """
     _check_is_file(path)
@@ -148,7 +149,7 @@ def _csv_chunks(
     dialect = sniff(sample, wanted, names)
     if dialect.header and len(_filled(sample.split(b"\n"))) < 2:
         raise DataError("there are no rows after the header")
-    chosen = [*wanted, *(name for name in optional if name in dialect.names)]
+    chosen = [*(wanted or dialect.names), *(name for name in optional if name in dialect.names)]
     with _opened(path) as (stream, meter):
         for batch, rows, misshapen in csv_batches(stream, dialect, chosen):
             yield Chunk(dialect.names, batch, rows, misshapen, meter.share)
@@ -183,7 +184,9 @@ def _arrow_chunks(path: Path, wanted: Sequence[str], optional: Sequence[str]) ->
 
 
 def _sources(schema: pa.Schema, wanted: Sequence[str], optional: Sequence[str]) -> list[str]:
-    """Top-level columns that hold these fields, each once."""
+    """Top-level columns that hold these fields, each once; all where none is wanted."""
+    if not wanted:
+        return list(schema.names)
     found = (field_source(schema, name) for name in [*wanted, *optional])
     return list(dict.fromkeys(name for name in found if name is not None))
 
