@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from static_worlds import ILLNESS, QUASI, guarantees, random_table, tables
+from worlds import ILLNESS, QUASI, guarantees, random_table, tables
 
 from microdata import Cancelled, GuaranteeError, InfeasibleError
 from privacy import Groups, check

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from static_worlds import CITIES, DEBT, ILLNESS, QUASI, guarantees, random_table, tables
+from worlds import CITIES, DEBT, ILLNESS, QUASI, guarantees, random_table, tables
 
 from microdata import Cancelled, Category, GuaranteeError, InfeasibleError, Number, PersonSource, Schema, Table
 from privacy import BetaLikeness, Groups, check

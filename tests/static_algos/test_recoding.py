@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from static_worlds import CITIES, QUASI, random_table
+from worlds import CITIES, QUASI, random_table
 
 from microdata import Category, InfeasibleError, Number
 from static_algos import recoding

@@ -1,4 +1,4 @@
-"""Random small tables for the tests of the static algorithms."""
+"""Random small tables, for generic checks and property tests."""
 
 from __future__ import annotations
 

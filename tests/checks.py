@@ -1,0 +1,251 @@
+"""Generic checks: what must be true of every algorithm, whatever it does inside.
+
+A check takes a `Case` (an algorithm with parameters) and raises where something is wrong. The cases of a catalogue are
+derived from the parameters that its algorithms declare, so a new algorithm is checked as soon as it is registered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from worlds import DEBT, ILLNESS, QUASI, random_table
+
+from microdata import Cancelled, InfeasibleError, Publication, Schema, Table
+from privacy import Model, audit
+from static_algos import STATIC_ALGORITHMS, Entry, StaticAlgorithm
+
+REQUESTS: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...] = (
+    ({"k": 3}, {"k": 40}),
+    ({"k": 2, "max_share": 0.8}, {"max_share": 0.1}),
+    ({"k": 2, "l": 2}, {"l": 5}),
+    ({"k": 2, "l": {"entropy": 1.5}}, {"l": {"entropy": 3.5}}),
+    ({"k": 2, "l": {"recursive": {"c": 3, "l": 2}}}, {"l": {"recursive": {"c": 0.9, "l": 2}}}),
+    ({"k": 2, "l": {"frequency": 1.5}}, {"l": {"frequency": 2.8}}),
+    ({"k": 2, "alpha": 0.8}, {"alpha": 0.4}),
+    ({"k": 2, "t": 0.4}, {"t": 0.05}),
+    ({"k": 2, "t": {"threshold": 0.5, "ground": "equal"}}, {"t": {"threshold": 0.1, "ground": "equal"}}),
+    ({"k": 2, "beta": 3}, {"beta": 0.3}),
+    ({"k": 2, "beta": {"basic": 3}}, {"beta": {"basic": 0.3}}),
+    (
+        {"k": 2, "beta": {"semantic": {"beta": 3, "height": 1}}},
+        {"beta": {"semantic": {"beta": 0.3, "height": 1}}},
+    ),
+    ({"k": 2, "beta": {"range": {"beta": 3, "width": 2}}}, {"beta": {"range": {"beta": 0.3, "width": 2}}}),
+    ({"k": 2, "disclosure": 2.5}, {"disclosure": 0.4}),
+)
+"""What may be asked of an algorithm, and something stricter; those that its parameters refuse are not meant for it."""
+
+OPTIONS: tuple[Mapping[str, Any], ...] = ({"suppression": 0.1},)
+"""Options with a range of values; options with named values are found by themselves."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """An algorithm with parameters."""
+
+    algorithm: type[StaticAlgorithm]
+    name: str
+    given: Mapping[str, Any]
+    stricter: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(f'{name}={value}' for name, value in self.given.items())})"
+
+    def build(self, **changed: Any) -> StaticAlgorithm:
+        return self.algorithm(**{**self.given, **changed})
+
+    def accepts(self, schema: Schema) -> bool:
+        """Whether the request makes sense for this schema at all."""
+        try:
+            return bool(self.build().models(schema))
+        except InfeasibleError:
+            return False
+
+    def tables(self, rows: int = 150) -> Iterator[Table]:
+        """Tables of different kinds: one row per person or several, one sensitive attribute or two."""
+        quasi = QUASI[:4]
+        tables = (
+            random_table(rows, 1, quasi, (ILLNESS,)),
+            random_table(rows, 2, quasi, (DEBT,)),
+            random_table(rows, 3, quasi, (ILLNESS, DEBT), persons=rows // 2),
+        )
+        return (table for table in tables if self.accepts(table.schema))
+
+    def table(self, rows: int = 150) -> Table:
+        return next(self.tables(rows))
+
+
+def cases(entry: Entry[StaticAlgorithm]) -> list[Case]:
+    """The requests that an algorithm takes, and the first of them with every option."""
+    found = [Case(entry.algorithm, entry.name, *request) for request in REQUESTS if _valid(entry, request[0])]
+    first = found[0]
+    options = [*OPTIONS, *_named_options(entry)]
+    varied = [replace(first, given={**first.given, **option}) for option in options]
+    return found + [case for case in varied if _valid(entry, case.given)]
+
+
+def all_cases() -> list[Case]:
+    """The cases of every registered static algorithm."""
+    return [case for entry in STATIC_ALGORITHMS for case in cases(entry)]
+
+
+def _valid(entry: Entry[StaticAlgorithm], given: Mapping[str, Any]) -> bool:
+    try:
+        entry.parameters.model_validate(given)
+    except ValidationError:
+        return False
+    return True
+
+
+def _named_options(entry: Entry[StaticAlgorithm]) -> Iterator[Mapping[str, Any]]:
+    for name, one in entry.parameters.model_fields.items():
+        if typing.get_origin(one.annotation) is Literal:
+            yield from ({name: value} for value in typing.get_args(one.annotation) if value != one.default)
+        elif one.annotation is bool:
+            yield {name: not one.default}
+
+
+def anonymized(case: Case, table: Table, seed: int = 1, **changed: Any) -> tuple[Publication, tuple[Model, ...]]:
+    """The publication, and the models that it promises."""
+    algorithm = case.build(**changed)
+    return algorithm.anonymize(table, seed=seed), algorithm.models(table.schema)
+
+
+def assert_sound(table: Table, publication: Publication, models: tuple[Model, ...]) -> None:
+    """The audit agrees, and every row is published once or suppressed."""
+    found = audit(table, publication, models)
+    assert found.findings, "nothing is promised"
+    assert found.holds, (found.findings, found.faults)
+    assert publication.table is table
+    assert publication.classes.shape == (len(table),)
+    assert publication.classes.min(initial=0) >= -1
+    assert publication.classes.max(initial=-1) < len(publication.boxes)
+    assert publication.sizes.min(initial=1) > 0, "a class without rows"
+    assert publication.sizes.sum() + publication.suppressed == len(table)
+
+
+def guarantee_holds(case: Case) -> None:
+    for table in case.tables():
+        assert_sound(table, *anonymized(case, table))
+
+
+def input_is_not_modified(case: Case) -> None:
+    table = case.table()
+    before = [column.copy() for column in (table.persons, table.quasi, table.sensitive)]
+    anonymized(case, table)
+    for old, new in zip(before, (table.persons, table.quasi, table.sensitive), strict=True):
+        assert np.array_equal(old, new)
+
+
+def same_seed_gives_the_same_result(case: Case) -> None:
+    for table in case.tables():
+        one, other = (anonymized(case, table, seed=7)[0] for _ in range(2))
+        assert np.array_equal(one.classes, other.classes)
+        assert np.array_equal(one.boxes.lo, other.boxes.lo)
+        assert np.array_equal(one.boxes.hi, other.boxes.hi)
+
+
+def works_without_a_seed(case: Case) -> None:
+    algorithm, table = case.build(), case.table()
+    assert_sound(table, algorithm.anonymize(table), algorithm.models(table.schema))
+
+
+def row_order_does_not_matter(case: Case) -> None:
+    for table in case.tables():
+        for order in (np.arange(len(table))[::-1], np.argsort(table.quasi[:, 0]), np.argsort(table.sensitive[:, 0])):
+            moved = table.take(order)
+            assert_sound(moved, *anonymized(case, moved))
+
+
+def column_order_does_not_matter(case: Case) -> None:
+    for table in case.tables():
+        schema = table.schema
+        turned = Schema(schema.person, schema.quasi[::-1], schema.sensitive[::-1])
+        moved = Table(turned, table.persons, table.quasi[:, ::-1].copy(), table.sensitive[:, ::-1].copy())
+        assert_sound(moved, *anonymized(case, moved))
+
+
+def stricter_has_an_effect(case: Case) -> None:
+    assert any(_has_effect(case, table) for table in case.tables(400))
+
+
+def _has_effect(case: Case, table: Table) -> bool:
+    loose, _ = anonymized(case, table)
+    try:
+        tight, models = anonymized(case, table, **case.stricter)
+    except InfeasibleError:
+        return True
+    assert_sound(table, tight, models)
+    return tight.loss > loose.loss or tight.suppressed > loose.suppressed
+
+
+def k_counts_persons(case: Case) -> None:
+    """k up to the number of persons is met by one class; beyond, the nearest feasible k is named."""
+    table = random_table(40, 4, QUASI[:2], case.table().schema.sensitive, persons=8)
+    persons = len(np.unique(table.persons))
+    if case.given.keys() & {"max_share", "l", "alpha"}:
+        return  # The small table may not have what they need, which is not the point here.
+    publication, models = anonymized(case, table, k=persons)
+    assert_sound(table, publication, models)
+    assert len(publication.boxes) == 1
+    with pytest.raises(InfeasibleError) as refusal:
+        anonymized(case, table, k=persons + 1)
+    assert (refusal.value.parameter, refusal.value.nearest) == ("k", persons)
+
+
+def degenerate_tables_are_published_or_refused(case: Case) -> None:
+    table = case.table(30)
+    same_quasi = Table(table.schema, table.persons, np.repeat(table.quasi[:1], 30, axis=0), table.sensitive)
+    same_value = Table(table.schema, table.persons, table.quasi, np.repeat(table.sensitive[:1], 30, axis=0))
+    for odd in (table.take(np.arange(1)), table.take(np.arange(2)), same_quasi, same_value):
+        with contextlib.suppress(InfeasibleError):
+            assert_sound(odd, *anonymized(case, odd))
+
+
+def an_empty_table_gives_an_empty_publication(case: Case) -> None:
+    empty = case.table().take(np.arange(0))
+    publication, _ = anonymized(case, empty)
+    assert (len(publication.boxes), len(publication.classes), publication.suppressed) == (0, 0, 0)
+
+
+def progress_is_told_and_may_cancel(case: Case) -> None:
+    table = case.table()
+    told: list[tuple[str, int, int]] = []
+    case.build().anonymize(table, seed=1, progress=lambda *given: told.append(given))
+    assert told
+    assert all(phase and 0 <= done <= total for phase, done, total in told)
+
+    def stop_at(call: int) -> Callable[[str, int, int], None]:
+        left = iter(range(call))
+
+        def progress(phase: str, done: int, total: int) -> None:
+            if next(left, None) is None:
+                raise Cancelled
+
+        return progress
+
+    for call in {0, len(told) // 2, len(told) - 1}:
+        with pytest.raises(Cancelled):
+            case.build().anonymize(table, seed=1, progress=stop_at(call))
+
+
+STATIC_CHECKS = (
+    guarantee_holds,
+    input_is_not_modified,
+    same_seed_gives_the_same_result,
+    works_without_a_seed,
+    row_order_does_not_matter,
+    column_order_does_not_matter,
+    stricter_has_an_effect,
+    k_counts_persons,
+    degenerate_tables_are_published_or_refused,
+    an_empty_table_gives_an_empty_publication,
+    progress_is_told_and_may_cancel,
+)

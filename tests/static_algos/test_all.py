@@ -1,0 +1,34 @@
+"""The generic checks, over every algorithm of the catalogue."""
+
+import json
+
+import pytest
+from checks import STATIC_CHECKS, all_cases, cases
+
+from static_algos import STATIC_ALGORITHMS
+
+ENTRIES = [pytest.param(entry, id=entry.name) for entry in STATIC_ALGORITHMS]
+
+
+@pytest.mark.parametrize("case", all_cases(), ids=str)
+@pytest.mark.parametrize("check", STATIC_CHECKS, ids=lambda check: check.__name__)
+def test_every_algorithm(check, case):
+    check(case)
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_every_promised_model_is_checked(entry):
+    promised = set()
+    for case in cases(entry):
+        for table in case.tables():
+            promised |= {type(model) for model in case.build().models(table.schema)}
+    assert promised == set(entry.algorithm.guarantees)
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_every_parameter_is_explained(entry):
+    assert entry.summary.endswith(".")
+    assert entry.algorithm.Parameters is entry.parameters
+    json.dumps(entry.parameters.model_json_schema())
+    for name, field in entry.parameters.model_fields.items():
+        assert field.description, name
