@@ -4,6 +4,7 @@ from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
 from static_algos.catalogue import Catalogue, Entry, Parameters, parse
 from static_algos.incognito import Incognito
 from static_algos.mondrian import Mondrian, disclosure_for
+from static_algos.sabre import Sabre, sabre_classes
 
 __all__ = [
     "STATIC_ALGORITHMS",
@@ -12,7 +13,9 @@ __all__ = [
     "Incognito",
     "Mondrian",
     "Parameters",
+    "Sabre",
     "StaticAlgorithm",
     "disclosure_for",
     "parse",
+    "sabre_classes",
 ]

@@ -9,7 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from microdata import InfeasibleError
+
+_BOUNDS = ("ge", "gt", "le", "lt")
 
 
 class Parameters(BaseModel):
@@ -67,5 +71,14 @@ class Catalogue(Generic[Kind]):
 
 
 def parse(parameters: type[Parameters], given: Mapping[str, Any]) -> Parameters:
-    """The parameters of an algorithm from a mapping, as a policy or a constructor gives them."""
-    return parameters.model_validate(given)
+    """The parameters of an algorithm by name, as a constructor gets them; `InfeasibleError` outside their ranges."""
+    try:
+        return parameters.model_validate(given)
+    except ValidationError as error:
+        for problem in error.errors(include_input=False, include_url=False):
+            bound = next((problem["ctx"][one] for one in _BOUNDS if one in problem.get("ctx", {})), None)
+            if bound is not None:
+                name = ".".join(str(part) for part in problem["loc"])
+                nearest = bound if problem["type"].endswith("_equal") else None
+                raise InfeasibleError(problem["msg"], parameter=name, nearest=nearest) from None
+        raise

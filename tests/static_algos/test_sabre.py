@@ -1,0 +1,198 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from microdata import Cancelled, Category, GuaranteeError, InfeasibleError, Number, Schema, words
+from privacy import Groups, KAnonymity, TCloseness, audit, check, distance
+from static_algos import STATIC_ALGORITHMS, Sabre
+from static_algos.limits import references_of, require_exact
+from static_algos.sabre import sabre_classes
+from static_algos.sabre_buckets import closeness_test
+from tests.static_algos.bucket_tables import COUNTRIES, QUASI, one_attribute, persons_of, table_of, tables
+
+SALARY = Number("salary", 0, 9, integer=True)
+thresholds = st.sampled_from([0.0, 0.03, 0.1, 0.25, 0.5, 1.0])
+neighbours = st.sampled_from(["hilbert", "exact"])
+
+
+def table_of_rows(rows, **more):
+    values = np.random.default_rng(5).binomial(9, 0.4, rows)
+    return table_of([SALARY], [values], **more)
+
+
+@given(tables(), thresholds, st.integers(1, 8), neighbours)
+def test_every_class_is_close_and_large_enough(table, t, k, how):
+    assume(persons_of(table) >= k)
+    algorithm = Sabre(t=t, k=k, neighbours=how)
+    publication = algorithm.anonymize(table, seed=3)
+    assert publication.suppressed == 0
+    assert publication.sizes.min() >= k
+    assert publication.boxes.cover(table.quasi, publication.classes).all()
+    assert audit(table, publication, algorithm.models(table.schema)).holds
+
+
+@settings(max_examples=60)
+@given(tables(most_attributes=1), st.integers(1, 30), thresholds, st.integers(1, 4))
+def test_a_part_of_a_window_is_measured_against_the_window(table, part, t, k):
+    """The rows are the rest of a window: classes keep t to the window, although the rest itself is t away from it."""
+    rest = table.take(np.arange(min(part, len(table))))
+    assume(persons_of(rest) >= k)
+    references = references_of(table)
+    away = distance(table.schema.sensitive[0], references[0], references_of(rest)[0])
+    given_t = Fraction(str(t))
+
+    def classes_of():
+        return sabre_classes(rest, references, t=given_t, k=k, draw_words=words(1))[0]
+
+    if away > given_t:
+        with pytest.raises(InfeasibleError, match="farther than t"):
+            classes_of()
+        return
+    classes = classes_of()
+    groups = Groups.of(rest.schema, rest.persons, rest.sensitive, classes, classes.max() + 1, references)
+    assert check([KAnonymity(k), TCloseness(given_t)], groups).all()
+
+
+def test_smaller_thresholds_make_larger_classes():
+    table = table_of_rows(2000)
+    counts = [len(Sabre(t=t, k=2).anonymize(table, seed=1).boxes) for t in (0.0, 0.05, 0.25, 0.5)]
+    assert counts == sorted(set(counts))
+
+
+def test_classes_of_one_value_are_as_small_as_k_allows():
+    table = one_attribute(SALARY, [0, 0, 64])
+    assert Sabre(t=0.0, k=4).anonymize(table).sizes.tolist() == [4] * 16
+
+
+def test_exact_neighbours_lose_less_than_the_curve():
+    table = table_of_rows(2000)
+    losses = {how: Sabre(t=0.3, k=5, neighbours=how).anonymize(table, seed=2).loss for how in ("exact", "hilbert")}
+    assert losses["exact"] < losses["hilbert"]
+
+
+def test_neighbours_stay_together():
+    """Rows in clumps far from each other, every clump with the same sensitive values: no class spans two."""
+    clumps = np.repeat(np.arange(8), 20)
+    quasi = np.stack([clumps * 7.0, np.zeros(160), np.zeros(160)], axis=1)
+    table = table_of([SALARY], [np.tile(np.arange(10), 16)], quasi=quasi)
+    for how in ("hilbert", "exact"):
+        publication = Sabre(t=0.5, k=20, neighbours=how).anonymize(table, seed=1)
+        assert len(publication.boxes) == 8
+        assert publication.loss == 0
+
+
+def test_persons_are_counted_not_rows():
+    """The rows of a person are equal, so that neighbours are often one person."""
+    persons = np.repeat(np.arange(60), 10)
+    quasi = np.random.default_rng(1).integers(0, 5, (60, 3)).astype(float)[persons]
+    table = table_of_rows(600, persons=persons, quasi=quasi / [1, 1, 5])
+    publication = Sabre(t=0.5, k=6).anonymize(table, seed=4)
+    assert publication.details["merges"] > 0
+    for one in range(len(publication.boxes)):
+        assert len(np.unique(table.persons[publication.classes == one])) >= 6
+
+
+def test_several_sensitive_attributes_are_all_close():
+    random = np.random.default_rng(8)
+    one = random.integers(0, 10, 800)
+    country = Category("birth", COUNTRIES)
+    table = table_of([SALARY, country], [one, one // 2])
+    publication = Sabre(t=0.15, k=3).anonymize(table, seed=1)
+    assert publication.details["merges"] > 0
+    groups = Groups.of(table.schema, table.persons, table.sensitive, publication.classes, len(publication.boxes))
+    for name in ("salary", "birth"):
+        assert TCloseness(0.15, attribute=name).holds(groups).all()
+
+
+def test_the_domain_is_the_declared_one():
+    """Over a wider domain the same values are nearer to each other, and classes may be smaller."""
+    counts = [30] * 4
+    narrow = Sabre(t=0.1, k=1).anonymize(one_attribute(Number("s", 0, 3, integer=True), counts), seed=1)
+    wide = Sabre(t=0.1, k=1).anonymize(one_attribute(Number("s", 0, 39, integer=True), counts + [0] * 36), seed=1)
+    assert len(wide.boxes) > len(narrow.boxes)
+    assert (narrow.details["domains"], wide.details["domains"]) == ({"s": 4}, {"s": 40})
+
+
+def test_a_seed_repeats_and_no_seed_does_not():
+    table = table_of_rows(500)
+    first, second, other = (Sabre(t=0.3, k=5).anonymize(table, seed=seed).classes for seed in (7, 7, 8))
+    assert (first == second).all()
+    assert (first != other).any()
+    assert (Sabre(t=0.3, k=5).anonymize(table).classes != Sabre(t=0.3, k=5).anonymize(table).classes).any()
+
+
+def test_the_table_is_not_touched():
+    table = table_of_rows(300)
+    before = [table.persons.copy(), table.quasi.copy(), table.sensitive.copy()]
+    Sabre(t=0.2, k=3).anonymize(table)
+    for kept, now in zip(before, (table.persons, table.quasi, table.sensitive), strict=True):
+        assert (kept == now).all()
+
+
+@pytest.mark.parametrize("how", ["hilbert", "exact"])
+@pytest.mark.parametrize("phase", ["draw", "merge"])
+def test_it_can_be_cancelled(how, phase):
+    def stop(now, done, total):
+        assert 0 <= done <= total
+        if now == phase:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        Sabre(t=0.2, k=3, neighbours=how).anonymize(table_of_rows(300), progress=stop)
+
+
+def test_one_row_and_equal_rows():
+    assert Sabre(t=0.1, k=1).anonymize(one_attribute(SALARY, [1])).sizes.tolist() == [1]
+    equal = one_attribute(SALARY, [32], quasi=np.full((32, 3), 1.0))
+    publication = Sabre(t=0.0, k=2).anonymize(equal)
+    assert (publication.loss, publication.sizes.tolist()) == (0, [2] * 16)
+
+
+def test_k_may_be_all_persons_but_not_more():
+    table = table_of_rows(40)
+    assert len(Sabre(t=1.0, k=40).anonymize(table).boxes) == 1
+    with pytest.raises(InfeasibleError) as caught:
+        Sabre(t=1.0, k=41).anonymize(table)
+    assert (caught.value.parameter, caught.value.nearest) == ("k", 40)
+
+
+@pytest.mark.parametrize(
+    ("given_parameters", "parameter", "nearest"),
+    [({"t": -0.1}, "t", 0), ({"t": 1.5}, "t", 1), ({"t": 0.1, "k": 0}, "k", 1)],
+)
+def test_parameters_out_of_range_name_the_nearest(given_parameters, parameter, nearest):
+    with pytest.raises(InfeasibleError) as caught:
+        Sabre(**given_parameters)
+    assert (caught.value.parameter, caught.value.nearest) == (parameter, nearest)
+
+
+def test_a_schema_without_sensitive_attributes_is_refused():
+    with pytest.raises(InfeasibleError, match="sensitive"):
+        Sabre(t=0.1).models(Schema("id", QUASI))
+
+
+def test_a_domain_too_large_to_measure_is_refused():
+    with pytest.raises(InfeasibleError, match="larger step"):
+        require_exact(5_000_000, 5_000_000, Number("s", 0, 10**6, integer=True))
+    require_exact(5_000_000, 5_000_000, Number("s", 0, 10**5, integer=True))
+
+
+def test_a_broken_split_test_is_caught(monkeypatch):
+    """Whatever goes wrong inside, nothing leaves unproven."""
+    monkeypatch.setattr("static_algos.sabre.merge_until_safe", lambda table, classes, limits, progress: (classes, 0))
+    monkeypatch.setattr("static_algos.sabre.closeness_test", _too_generous)
+    with pytest.raises(GuaranteeError, match="t-closeness"):
+        Sabre(t=0.05, k=2).anonymize(table_of_rows(400), seed=1)
+
+
+def _too_generous(attribute, counts, bucketing, t):
+    return closeness_test(attribute, counts, bucketing, Fraction(1))
+
+
+def test_it_is_registered():
+    entry = STATIC_ALGORITHMS["sabre"]
+    assert entry.algorithm is Sabre
+    assert "t-closeness" in entry.summary
