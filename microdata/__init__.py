@@ -2,6 +2,7 @@
 
 from microdata.boxes import Boxes
 from microdata.compile import kernel
+from microdata.decoding import decode
 from microdata.encoding import Encoded, encode
 from microdata.errors import (
     Cancelled,
@@ -13,20 +14,15 @@ from microdata.errors import (
     SchemaError,
 )
 from microdata.events import arrow_schema, encode_events
-from microdata.files import OnRefused, read_batches, read_table, table_from_frame
+from microdata.files import OnRefused, read_batches, read_table, table_from_frame, write_table
+from microdata.generalizations import boxes_from, generalizations
 from microdata.geometry import Geometry, box_loss, geometry, range_loss
 from microdata.hierarchy import Hierarchy
-from microdata.loss import (
-    attribute_loss,
-    average_class_size,
-    class_loss,
-    discernibility,
-    entropy_loss,
-    table_loss,
-)
+from microdata.loss import attribute_loss, average_class_size, class_loss, discernibility, entropy_loss, table_loss
 from microdata.progress import Progress, silent
 from microdata.publication import Publication
-from microdata.published import Published, published_of
+from microdata.published import Published, class_column, published_of, read_published
+from microdata.publishing import published_columns, write_published
 from microdata.randomness import Words, seeded_words, system_words, words
 from microdata.refusals import KEY, RECORD, Reason, Refusals
 from microdata.sampling import read_sample
@@ -64,16 +60,22 @@ __all__ = [
     "attribute_loss",
     "average_class_size",
     "box_loss",
+    "boxes_from",
+    "class_column",
     "class_loss",
+    "decode",
     "discernibility",
     "encode",
     "encode_events",
     "entropy_loss",
+    "generalizations",
     "geometry",
     "kernel",
+    "published_columns",
     "published_of",
     "range_loss",
     "read_batches",
+    "read_published",
     "read_sample",
     "read_table",
     "seeded_words",
@@ -82,4 +84,6 @@ __all__ = [
     "table_from_frame",
     "table_loss",
     "words",
+    "write_published",
+    "write_table",
 ]

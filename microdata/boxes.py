@@ -53,8 +53,11 @@ class Boxes:
 
     def cover(self, quasi: NDArray[np.float64], classes: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Whether each row lies inside the box of its class."""
-        inside = (self.lo[classes] <= quasi) & (quasi <= self.hi[classes])
-        return np.asarray(inside.all(axis=1))
+        inside = np.ones(len(quasi), bool)
+        for column in range(quasi.shape[1]):
+            values = quasi[:, column]
+            inside &= (self.lo[classes, column] <= values) & (values <= self.hi[classes, column])
+        return inside
 
 
 def _widen(

@@ -43,6 +43,15 @@ def field_source(schema: pa.Schema, name: str) -> str | None:
     return head if inner else None
 
 
+def leaf_names(schema: pa.Schema) -> tuple[str, ...]:
+    """Dotted names of all fields, those inside structs one by one."""
+    names: list[str] = []
+    for field in schema:
+        inner = leaf_names(pa.schema(list(field.type))) if pa.types.is_struct(field.type) else ()
+        names += [f"{field.name}.{name}" for name in inner] or [field.name]
+    return tuple(names)
+
+
 def check_fields(schema: pa.Schema, wanted: Sequence[str]) -> None:
     """Every wanted field is there, and once."""
     missing = [name for name in wanted if field_source(schema, name) is None]

@@ -114,7 +114,7 @@ def encode_layers(
     position += len(schema.quasi)
     sensitive = np.empty((rows, len(schema.sensitive)), np.int32)
     for column, attribute in enumerate(schema.sensitive):
-        sensitive[:, column], reasons = _merged(partial(_indexes, attribute), fields[attribute.name])
+        sensitive[:, column], reasons = _merged(partial(sensitive_codes, attribute), fields[attribute.name])
         found.append((position + column, reasons))
     public = pa.table({name: fields[name][0] for name in schema.public}) if schema.public else None
     return _accepted(Table(schema, persons, quasi, sensitive, public), found)
@@ -211,7 +211,7 @@ def _values(attribute: Attribute, column: pa.Array) -> tuple[NDArray[Any], Reaso
     return values, reasons
 
 
-def _indexes(attribute: Attribute, column: pa.Array) -> tuple[NDArray[Any], Reasons]:
+def sensitive_codes(attribute: Attribute, column: pa.Array) -> tuple[NDArray[Any], Reasons]:
     """Categories as leaf indexes, numbers as indexes on their grid."""
     values, reasons = _values(attribute, column)
     if isinstance(attribute, Category):

@@ -14,13 +14,16 @@ import numpy as np
 import pyarrow as pa
 
 from microdata.columns import check_fields
+from microdata.decoding import decode
 from microdata.encoding import Encoded, encode, encode_layers
 from microdata.errors import DataError
 from microdata.events import encode_events, layers_of, public_column
 from microdata.progress import Progress, silent
 from microdata.refusals import Reason, Refusals
 from microdata.schema import PersonSource, Schema
+from microdata.sinks import write_columns
 from microdata.sources import ROWS, column_chunks, format_of, line_chunks, reading
+from microdata.table import Table
 
 OnRefused: TypeAlias = Literal["stop", "drop"]
 """Whether refused rows stop the run or are left out and counted."""
@@ -80,6 +83,16 @@ def table_from_frame(frame: Any, schema: Schema, *, on_refused: OnRefused = "sto
     starts = range(0, columns.num_rows, ROWS)
     parts = [encode(schema, columns.slice(first, ROWS)).shifted(first) for first in starts]
     return _checked(Encoded.concat(schema, parts), "frame", on_refused)
+
+
+def write_table(table: Table, path: str | Path, *, progress: Progress = silent) -> None:
+    """Write the decoded values of a table (not its persons) as CSV, JSON lines, Parquet or Arrow.
+
+    This is for tables that may be seen as they are, such as samples; what leaves goes through `write_published`.
+    """
+    columns = decode(table)
+    write_columns(columns.schema, columns.to_batches(ROWS), Path(path))
+    progress("write", len(table), len(table))
 
 
 def _column_parts(path: Path, schema: Schema, columns: Sequence[str] | None) -> Iterator[tuple[Encoded, float]]:

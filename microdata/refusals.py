@@ -33,6 +33,8 @@ class Reason(IntEnum):
     NOT_JSON = 11
     TOO_LARGE = 12
     TOMBSTONE = 13
+    NOT_AN_INTERVAL = 14
+    UNKNOWN_LABEL = 15
 
     @property
     def code(self) -> str:
@@ -59,6 +61,8 @@ _SENTENCES = {
     Reason.NOT_JSON: "not JSON",
     Reason.TOO_LARGE: "too large",
     Reason.TOMBSTONE: "record without a value",
+    Reason.NOT_AN_INTERVAL: "not an interval [low,high]",
+    Reason.UNKNOWN_LABEL: "not a label of the hierarchy",
 }
 
 

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import Enum
 from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from microdata.errors import SchemaError
 from microdata.hierarchy import Hierarchy
@@ -58,6 +62,12 @@ class Number:
         """Number of values on the grid, None where the domain is continuous."""
         return None if self.grid is None else int((self.high - self.low) / self.grid + 1e-9) + 1
 
+    def values(self) -> NDArray[np.float64]:
+        """Every value on the grid, as a person would write it (0.3, not 0.30000000000000004)."""
+        assert self.grid is not None, "a continuous domain has no list of values"
+        digits = max(_decimals(self.low), _decimals(self.grid))
+        return np.round(self.low + self.grid * np.arange(self.size or 0), digits)
+
 
 @dataclass(frozen=True)
 class Category:
@@ -81,6 +91,12 @@ class Category:
 
 
 Attribute: TypeAlias = Number | Category
+
+
+def _decimals(number: float) -> int:
+    """Digits behind the point in the shortest text of a number."""
+    exponent = Decimal(repr(float(number))).as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from microdata.columns import check_fields, field_source
+from microdata.columns import check_fields, field_source, leaf_names
 from microdata.delimited import ROW_LIMIT, csv_batches, sniff
 from microdata.errors import DataError
 
@@ -193,4 +193,4 @@ def _sources(schema: pa.Schema, wanted: Sequence[str], optional: Sequence[str]) 
 
 def _numbered(schema: pa.Schema, batch: pa.RecordBatch, first: int, share: float) -> Chunk:
     rows = np.arange(first, first + batch.num_rows)
-    return Chunk(tuple(schema.names), batch, rows, np.empty(0, np.int64), share)
+    return Chunk(leaf_names(schema), batch, rows, np.empty(0, np.int64), share)
