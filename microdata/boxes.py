@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata.schema import Category, Number, Schema
+from microdata.schema import Category, Schema
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class Boxes:
                 node = attribute.hierarchy.lca(low, high)
                 low[:], high[:] = attribute.hierarchy.first[node], attribute.hierarchy.last[node]
             elif attribute.step is not None:
-                low[:], high[:] = _widen(attribute, attribute.step, low, high)
+                low[:], high[:] = attribute.floor(low), attribute.ceil(high)
         return Boxes(self.schema, lo, hi)
 
     def cover(self, quasi: NDArray[np.float64], classes: NDArray[np.integer]) -> NDArray[np.bool_]:
@@ -58,13 +58,3 @@ class Boxes:
             values = quasi[:, column]
             inside &= (self.lo[classes, column] <= values) & (values <= self.hi[classes, column])
         return inside
-
-
-def _widen(
-    attribute: Number, step: float, low: NDArray[np.float64], high: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Reach out to the grid, but not beyond the domain."""
-    below = attribute.low + np.floor((low - attribute.low) / step) * step
-    above = attribute.low + np.ceil((high - attribute.low) / step) * step
-    # Rounding of the two products must never cut into the box.
-    return np.minimum(below, low), np.minimum(np.maximum(above, high), attribute.high)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata.compile import kernel
-from microdata.schema import Category, Schema
+from microdata.schema import Category, Number, Schema
 
 
 class Geometry(NamedTuple):
@@ -36,6 +36,8 @@ class Geometry(NamedTuple):
     """All categories: row r, column i holds the loss of the lowest common ancestor of leaves i … i + 2**r."""
     level: NDArray[np.int8]
     """Row to use for each distance between two leaves: its binary logarithm, rounded down."""
+    decimals: NDArray[np.float64]
+    """Ten to the number of digits behind the point of values on the grid, 0 for grids that are not decimal."""
 
 
 def geometry(schema: Schema) -> Geometry:
@@ -71,7 +73,15 @@ def geometry(schema: Schema) -> Geometry:
         leaves=np.array(leaves, np.int64),
         table=np.concatenate(tables) if tables else np.zeros(1),
         level=np.maximum(levels, 0).astype(np.int8),
+        decimals=np.array([attribute.decimals if isinstance(attribute, Number) else 0.0 for attribute in schema.quasi]),
     )
+
+
+@kernel
+def _on_grid(space: Geometry, attribute: int, index: float) -> float:
+    exact = space.low[attribute] + space.step[attribute] * index
+    decimals = space.decimals[attribute]
+    return np.rint(exact * decimals) / decimals if decimals > 0.0 else exact
 
 
 @kernel
@@ -89,9 +99,13 @@ def range_loss(space: Geometry, attribute: int, lo: float, hi: float) -> float:
         return max(left, right)
     step = space.step[attribute]
     if step > 0.0:
-        low = space.low[attribute]
-        lo = min(lo, low + np.floor((lo - low) / step) * step)
-        hi = min(max(hi, low + np.ceil((hi - low) / step) * step), space.high[attribute])
+        index = np.rint((lo - space.low[attribute]) / step)
+        below = _on_grid(space, attribute, index)
+        lo = _on_grid(space, attribute, index - 1.0) if below > lo else below
+        index = np.rint((hi - space.low[attribute]) / step)
+        above = _on_grid(space, attribute, index)
+        above = _on_grid(space, attribute, index + 1.0) if above < hi else above
+        hi = min(above, space.high[attribute])
     return (hi - lo) * space.scale[attribute]
 
 

@@ -10,13 +10,16 @@ import math
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microdata.errors import SchemaError
 from microdata.hierarchy import Hierarchy
+
+# A double holds 15 decimal digits; grids with more of them are not decimal.
+_MOST_DECIMALS = 15
 
 
 class PersonSource(Enum):
@@ -62,11 +65,33 @@ class Number:
         """Number of values on the grid, None where the domain is continuous."""
         return None if self.grid is None else int((self.high - self.low) / self.grid + 1e-9) + 1
 
+    @property
+    def decimals(self) -> float:
+        """Ten to the number of digits behind the point that values on the grid have; 0 where they are not decimal."""
+        digits = max(_decimals(self.low), _decimals(self.grid or 1.0))
+        return 10.0**digits if digits <= _MOST_DECIMALS else 0.0
+
+    def on_grid(self, index: NDArray[Any]) -> NDArray[np.float64]:
+        """Values at these places of the grid, as a person would write them (0.3, not 0.30000000000000004)."""
+        assert self.grid is not None, "a continuous domain has no grid"
+        exact = self.low + self.grid * index
+        return np.rint(exact * self.decimals) / self.decimals if self.decimals else exact
+
     def values(self) -> NDArray[np.float64]:
-        """Every value on the grid, as a person would write it (0.3, not 0.30000000000000004)."""
-        assert self.grid is not None, "a continuous domain has no list of values"
-        digits = max(_decimals(self.low), _decimals(self.grid))
-        return np.round(self.low + self.grid * np.arange(self.size or 0), digits)
+        """Every value on the grid."""
+        return self.on_grid(np.arange(self.size or 0))
+
+    def floor(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The greatest values on the grid that do not exceed these."""
+        nearest = np.rint((numbers - self.low) / (self.grid or 1.0))
+        below = self.on_grid(nearest)
+        return np.where(below > numbers, self.on_grid(nearest - 1), below)
+
+    def ceil(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The least values on the grid, or the end of the domain, that these do not exceed."""
+        nearest = np.rint((numbers - self.low) / (self.grid or 1.0))
+        above = self.on_grid(nearest)
+        return np.minimum(np.where(above < numbers, self.on_grid(nearest + 1), above), self.high)
 
 
 @dataclass(frozen=True)

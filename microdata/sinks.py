@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -19,12 +20,9 @@ from microdata.sources import format_of
 @contextmanager
 def line_sink(path: Path) -> Iterator[Callable[[bytes], Any]]:
     """A function that writes bytes to a text file; the file is there when all of it is written."""
-    with _whole(path) as part, pa.OSFile(str(part), "wb") as file:
-        if path.name.lower().endswith(".gz"):
-            with pa.CompressedOutputStream(file, "gzip") as stream:
-                yield stream.write
-        else:
-            yield file.write
+    zipped = path.name.lower().endswith(".gz")
+    with _whole(path) as part, gzip.open(part, "wb", 6) if zipped else part.open("wb") as file:
+        yield file.write
 
 
 @contextmanager
