@@ -67,11 +67,11 @@ class EntropyDiversity(SensitiveModel):
         return np.where(groups.rows > 0, np.exp(np.log(rows) - spent / rows), 0.0)
 
     def _holds(self, groups: Groups, histogram: Histogram) -> NDArray[np.bool_]:
-        achieved, asked = self._achieved(groups, histogram), float(self.l)
+        achieved, asked, l = self._achieved(groups, histogram), float(self.l), exact(self.l)  # noqa: E741 - as above
         holds = achieved >= asked * (1 + 1e-9)
         for one in np.flatnonzero(~holds & (achieved > asked * (1 - 1e-9))):
             counts = histogram.counts[histogram.starts[one] : histogram.starts[one + 1]]
-            holds[one] = _entropy_reaches(exact(self.l), counts)
+            holds[one] = _entropy_reaches(l, counts)
         return holds
 
 

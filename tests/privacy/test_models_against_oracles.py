@@ -18,8 +18,9 @@ from privacy_oracles import (
     semantic,
     shares,
 )
-from privacy_worlds import worlds
+from privacy_worlds import counted, worlds
 
+from microdata import Category, Hierarchy, Number, PersonSource, Schema
 from privacy import (
     AlphaK,
     BetaLikeness,
@@ -27,6 +28,7 @@ from privacy import (
     DistinctDiversity,
     EntropyDiversity,
     FrequencyDiversity,
+    Groups,
     KAnonymity,
     MaxShare,
     RangeLikeness,
@@ -198,3 +200,40 @@ def test_large_products_fall_back_to_unbounded_integers(model, world, with_unbou
 def test_range_likeness_implies_enhanced_likeness(world, beta):
     stronger = RangeLikeness(beta, 1, attribute="pay").holds(world.groups)
     assert (stronger <= BetaLikeness(beta, attribute="pay").holds(world.groups)).all()
+
+
+ILLNESS = Category("illness", Hierarchy.from_mapping({"all": {"lungs": ["flu", "cough"], "gut": ["ulcer", "colic"]}}))
+PAY = Number("pay", 1, 4, integer=True)
+UNKNOWN = [
+    (BetaLikeness(9), ILLNESS),
+    (BetaLikeness(9, "basic"), ILLNESS),
+    (SemanticLikeness(9, 1), ILLNESS),
+    (RangeLikeness(9, 1), PAY),
+    (DeltaDisclosure(9), ILLNESS),
+]
+
+
+@pytest.mark.parametrize(("model", "attribute"), UNKNOWN, ids=str)
+@pytest.mark.parametrize("reference", [[5, 5, 0, 0], [0, 0, 0, 0]], ids=["unknown value", "empty reference"])
+def test_what_the_reference_does_not_have_violates(model, attribute, reference):
+    groups = counted(attribute, reference, [1, 1, 1, 0])
+    assert not model.holds(groups)[0]
+    assert model.achieved(groups)[0] == np.inf
+
+
+def test_disclosure_needs_every_value_of_the_reference():
+    groups = counted(ILLNESS, [5, 5, 5, 5], [2, 2, 2, 0], [2, 2, 2, 2])
+    assert DeltaDisclosure(9).holds(groups).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_no_classes(model):
+    schema = Schema(PersonSource.ROW, (Number("age", 0, 9),), (ILLNESS, PAY))
+    groups = Groups.of(schema, np.arange(2), np.zeros((2, 2), np.int32), np.full(2, -1), 0)
+    assert model.holds(groups).shape == model.achieved(groups).shape == (0,)
+
+
+def test_entropy_of_many_equal_counts_is_met_exactly():
+    groups = counted(ILLNESS, [1, 1, 1, 1], [10**6, 10**6, 10**6, 0])
+    assert EntropyDiversity(3).holds(groups).all()
+    assert not EntropyDiversity(3.0000001).holds(groups).any()
