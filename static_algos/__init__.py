@@ -5,6 +5,7 @@ from static_algos.catalogue import Catalogue, Entry, Parameters, parse
 from static_algos.incognito import Incognito
 from static_algos.mondrian import Mondrian, disclosure_for
 from static_algos.sabre import Sabre, sabre_classes
+from static_algos.utility import median_query_error, olap_divergence, query_errors
 
 __all__ = [
     "STATIC_ALGORITHMS",
@@ -16,6 +17,9 @@ __all__ = [
     "Sabre",
     "StaticAlgorithm",
     "disclosure_for",
+    "median_query_error",
+    "olap_divergence",
     "parse",
+    "query_errors",
     "sabre_classes",
 ]
