@@ -1,6 +1,7 @@
 """What data is: schemas, hierarchies, encoded tables, generalizations and what they cost."""
 
 from microdata.boxes import Boxes
+from microdata.builders import date_hierarchy, interval_hierarchy, prefix_hierarchy, quantile_hierarchy
 from microdata.compile import kernel
 from microdata.decoding import decode
 from microdata.encoding import Encoded, encode
@@ -63,6 +64,7 @@ __all__ = [
     "boxes_from",
     "class_column",
     "class_loss",
+    "date_hierarchy",
     "decode",
     "discernibility",
     "encode",
@@ -70,9 +72,12 @@ __all__ = [
     "entropy_loss",
     "generalizations",
     "geometry",
+    "interval_hierarchy",
     "kernel",
+    "prefix_hierarchy",
     "published_columns",
     "published_of",
+    "quantile_hierarchy",
     "range_loss",
     "read_batches",
     "read_published",
