@@ -39,6 +39,8 @@ class Published:
     """Public columns, in the order of the schema."""
     undeclared: tuple[str, ...] = ()
     """Columns of the file that the schema does not let out, the person's among them."""
+    labels: tuple[str, ...] = ()
+    """What the file calls each class; empty where it has no such column."""
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -126,6 +128,7 @@ class _Sheet:
             np.concatenate(self._sensitive),
             public if public.num_columns else None,
             self._undeclared(),
+            self._labels(codes[first, -1]),
         )
 
     def _classes(self, columns: pa.RecordBatch) -> NDArray[np.int32]:
@@ -134,6 +137,12 @@ class _Sheet:
         known = self._class_codes
         codes = [known.setdefault(value, len(known)) for value in [*values.to_pylist(), None]]
         return np.array(codes, np.int32)[index]
+
+    def _labels(self, codes: NDArray[np.int32]) -> tuple[str, ...]:
+        if class_column(self._schema) not in self._names:
+            return ()
+        labels = list(self._class_codes)
+        return tuple(labels[code] or "" for code in codes)
 
     def _field(self, attribute: Attribute) -> int:
         return self._schema.fields().index(attribute.name)

@@ -19,7 +19,7 @@ from privacy.model import Groups, Model
 from privacy.outsider import match
 
 LISTED_CLASSES = 20
-"""So many failing classes are listed by number; all of them are counted."""
+"""So many failing classes are listed; all of them are counted."""
 
 Persons: TypeAlias = Literal["exact", "at least", "rows"]
 """How persons were counted: as they are; the fewest that the original allows; every row as one, for want of better."""
@@ -36,8 +36,8 @@ class Finding:
     holds: bool
     failing: int
     """Classes that do not meet the model."""
-    classes: tuple[int, ...]
-    """The first of them, by number."""
+    classes: tuple[str, ...]
+    """The first of them, as a published file calls them, or by number from 0."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def _summary(
 ) -> Audit:
     shares = groups.most / np.maximum(groups.rows, 1)
     return Audit(
-        findings=tuple(finding(model, groups) for model in models),
+        findings=tuple(finding(model, groups, published.labels) for model in models),
         faults=tuple(faults),
         persons=persons,
         classes=len(groups),
@@ -164,7 +164,7 @@ def _summary(
     )
 
 
-def finding(model: Model, groups: Groups) -> Finding:
+def finding(model: Model, groups: Groups, labels: Sequence[str] = ()) -> Finding:
     """What one model says about these classes."""
     failing = np.flatnonzero(~model.holds(groups))
     achieved = model.achieved(groups)
@@ -175,5 +175,5 @@ def finding(model: Model, groups: Groups) -> Finding:
         achieved=worst if math.isfinite(worst) else None,
         holds=not len(failing),
         failing=len(failing),
-        classes=tuple(failing[:LISTED_CLASSES].tolist()),
+        classes=tuple(labels[one] if labels else str(one) for one in failing[:LISTED_CLASSES]),
     )

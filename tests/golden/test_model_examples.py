@@ -80,7 +80,7 @@ class TestTableOneOne:
     def test_three_anonymous_but_open_to_the_homogeneity_attack(self):
         k, diversity = audit(self.table, self.publication, [KAnonymity(3), DistinctDiversity(2)]).findings
         assert (k.holds, k.achieved) == (True, 3)
-        assert (diversity.holds, diversity.achieved, diversity.classes) == (False, 1, (1,))
+        assert (diversity.holds, diversity.achieved, diversity.classes) == (False, 1, ("1",))
         groups = Groups.of(self.schema, self.table.persons, self.table.sensitive, self.publication.classes, 2)
         (learned,) = homogeneity(groups)
         assert learned.values == ("Hepatitis",)

@@ -21,6 +21,8 @@ from microdata import (
     Schema,
     Table,
     published_of,
+    read_published,
+    write_published,
 )
 from privacy import (
     BetaLikeness,
@@ -98,7 +100,7 @@ class TestWhatHolds:
         half = Publication.of(publication.table, np.array([0, 0, -1, -1, 1, 1, 1, 1]))
         found = audit(publication.table, half, [TCloseness(0)])
         assert found.suppressed == 2
-        assert found.findings[0].classes == (0,)
+        assert found.findings[0].classes == ("0",)
 
     def test_nothing_published(self):
         publication = example()
@@ -131,7 +133,7 @@ class TestWhatMustFail:
         publication = example()
         found = audit(publication.table, view(broken_k(publication)), [KAnonymity(4)])
         assert not found.holds
-        assert (found.findings[0].achieved, found.findings[0].failing, found.findings[0].classes) == (3, 1, (0,))
+        assert (found.findings[0].achieved, found.findings[0].failing, found.findings[0].classes) == (3, 1, ("0",))
 
     @pytest.mark.parametrize("view", [lambda one: one, published_of], ids=["in memory", "outsider"])
     def test_closeness_slightly_exceeded(self, view):
@@ -190,7 +192,7 @@ class TestWhatMustFail:
         fewer = replace(published, classes=published.classes[1:], sensitive=published.sensitive[1:])
         found = audit(publication.table, fewer, [KAnonymity(4)])
         assert found.suppressed == 1
-        assert found.findings[0].classes == (0,)
+        assert found.findings[0].classes == ("0",)
 
     def test_a_publication_of_another_table_is_seen_as_an_outsider_does(self):
         publication = example()
@@ -204,7 +206,7 @@ class TestWhatMustFail:
         table = Table(SCHEMA, np.arange(rows), np.zeros((rows, 2)), np.zeros((rows, 2), np.int32))
         (finding,) = audit(table, Publication.of(table, np.arange(rows)), [KAnonymity(2)]).findings
         assert finding.failing == rows
-        assert finding.classes == tuple(range(20))
+        assert finding.classes == tuple(map(str, range(20)))
 
 
 def brute_force(original: Table, published: Published):
@@ -264,6 +266,37 @@ class TestOutsider:
         seen = audit(table, published_of(publication), [KAnonymity(3), MaxShare(0.49)])
         assert (seen.persons, seen.fewest_persons, seen.largest_share) == ("at least", 3, 0.5)
         assert [finding.holds for finding in seen.findings] == [True, False]
+
+
+class TestFiles:
+    @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+    def test_what_was_written_holds_when_it_is_read(self, tmp_path, suffix):
+        publication = example()
+        path = tmp_path / f"published.{suffix}"
+        write_published(publication, path)
+        found = audit(publication.table, read_published(path, SCHEMA), MODELS)
+        assert found == audit(publication.table, publication, MODELS)
+
+    def test_failing_classes_by_the_name_that_the_file_gives_them(self, tmp_path):
+        path = tmp_path / "published.csv"
+        path.write_text('class,age,sex,illness,pay\na,"[0,1]",F,flu,1\na,"[0,1]",F,flu,1\nb,"[2,3]",F,ulcer,2\n')
+        (finding,) = audit(example().table, read_published(path, SCHEMA), [KAnonymity(2)]).findings
+        assert finding.classes == ("b",)
+        path.write_text("age,sex,illness,pay\n3,F,ulcer,2\n")
+        (finding,) = audit(example().table, read_published(path, SCHEMA), [KAnonymity(2)]).findings
+        assert finding.classes == ("0",)
+
+    def test_a_column_or_a_row_too_many_in_the_file(self, tmp_path):
+        publication = example()
+        path = tmp_path / "published.csv"
+        write_published(publication, path)
+        header, *rows = path.read_text().splitlines()
+        path.write_text("\n".join([header + ",row", *(f"{row},{number}" for number, row in enumerate(rows))]))
+        faults = audit(publication.table, read_published(path, SCHEMA), MODELS).faults
+        assert [fault.kind for fault in faults] == ["undeclared"]
+        path.write_text("\n".join([header, *rows, rows[0]]))
+        faults = audit(publication.table, read_published(path, SCHEMA), MODELS).faults
+        assert {fault.kind for fault in faults} == {"surplus", "uncovered"}
 
 
 class TestCheck:
