@@ -7,7 +7,7 @@ from privacy.closeness import TCloseness
 from privacy.disclosure import DeltaDisclosure
 from privacy.diversity import AlphaK, DistinctDiversity, EntropyDiversity, FrequencyDiversity, RecursiveDiversity
 from privacy.emd import distance
-from privacy.guarantee import Guarantee, check_domains, check_feasible
+from privacy.guarantee import Guarantee, Likeness, check_domains, check_feasible
 from privacy.k_anonymity import KAnonymity, MaxShare
 from privacy.likeness import BetaLikeness, RangeLikeness, SemanticLikeness
 from privacy.model import Groups, Histogram, Model, SensitiveModel
@@ -28,6 +28,7 @@ __all__ = [
     "Histogram",
     "Inference",
     "KAnonymity",
+    "Likeness",
     "Linking",
     "MaxShare",
     "Model",

@@ -1,6 +1,8 @@
 """How a table is made safe."""
 
 from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
+from static_algos.burel import Burel, burel_classes
+from static_algos.caps import likeness_caps
 from static_algos.catalogue import Catalogue, Entry, Parameters, parse
 from static_algos.incognito import Incognito
 from static_algos.mondrian import Mondrian, disclosure_for
@@ -9,6 +11,7 @@ from static_algos.utility import median_query_error, olap_divergence, query_erro
 
 __all__ = [
     "STATIC_ALGORITHMS",
+    "Burel",
     "Catalogue",
     "Entry",
     "Incognito",
@@ -16,7 +19,9 @@ __all__ = [
     "Parameters",
     "Sabre",
     "StaticAlgorithm",
+    "burel_classes",
     "disclosure_for",
+    "likeness_caps",
     "median_query_error",
     "olap_divergence",
     "parse",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from microdata import Attribute, Category, InfeasibleError, Table
 from static_algos._limit_kernels import CAPS, CATEGORY, NUMBER, Limits
-from static_algos.ratios import LARGEST, Ratio, rounded_down
+from static_algos.ratios import LARGEST, rounded_down
 
 Reference = NDArray[np.int64]
 """Count of every value of a sensitive attribute's domain."""
@@ -23,7 +23,7 @@ class Cap:
 
     first: int
     last: int
-    share: Ratio
+    share: Fraction
 
 
 def references_of(table: Table) -> list[Reference]:
@@ -36,12 +36,14 @@ def references_of(table: Table) -> list[Reference]:
 
 def close_limits(table: Table, k: int, t: Fraction, references: Sequence[Reference]) -> Limits:
     """At least k persons, and within t of the reference in every sensitive attribute."""
+    for attribute, reference in zip(table.schema.sensitive, references, strict=True):
+        require_exact(len(table), int(reference.sum()), attribute)
     return _limits(table, k, references, t, [[] for _ in references])
 
 
-def capped_limits(table: Table, k: int, references: Sequence[Reference], caps: Sequence[Sequence[Cap]]) -> Limits:
+def capped_limits(table: Table, k: int, caps: Sequence[Sequence[Cap]]) -> Limits:
     """At least k persons, and within all caps of every sensitive attribute."""
-    return _limits(table, k, references, None, caps)
+    return _limits(table, k, references_of(table), None, caps)
 
 
 def ground(attribute: Attribute) -> int:
@@ -86,8 +88,7 @@ def _limits(
     trees = [attribute.hierarchy if isinstance(attribute, Category) else None for attribute in attributes]
     flat = [cap for some in caps for cap in some]
     over, under = rounded_down(Fraction(0) if t is None else t)
-    for attribute, reference in zip(attributes, references, strict=True):
-        require_exact(len(table), int(reference.sum()), attribute)
+    shares = [rounded_down(cap.share) for cap in flat]
     return Limits(
         least=k,
         person=distinct_persons(table)[1],
@@ -111,8 +112,8 @@ def _limits(
         cap_start=_offsets([len(some) for some in caps]),
         cap_first=np.array([cap.first for cap in flat], np.int64),
         cap_last=np.array([cap.last for cap in flat], np.int64),
-        cap_over=np.array([cap.share.numerator for cap in flat], np.int64),
-        cap_under=np.array([cap.share.denominator for cap in flat], np.int64),
+        cap_over=np.array([share.numerator for share in shares], np.int64),
+        cap_under=np.array([share.denominator for share in shares], np.int64),
     )
 
 

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from microdata import InfeasibleError, Progress, Publication, Schema, Table, Words, silent, words
-from privacy import KAnonymity, Model, TCloseness, distance
+from privacy import KAnonymity, Model, TCloseness, check_domains, distance
 from privacy.exact import exact
 from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
 from static_algos.catalogue import Parameters
@@ -65,9 +65,9 @@ class Sabre(StaticAlgorithm):
 
     def models(self, schema: Schema) -> tuple[Model, ...]:
         """What every class meets: k persons and t-closeness."""
-        if not schema.sensitive:
-            raise InfeasibleError("closeness needs a sensitive attribute, none is declared", parameter="t")
-        return KAnonymity(self.parameters.k), TCloseness(self.parameters.t)
+        models = KAnonymity(self.parameters.k), TCloseness(self.parameters.t)
+        check_domains(models, schema)
+        return models
 
     def anonymize(self, table: Table, *, seed: int | None = None, progress: Progress = silent) -> Publication:
         """Partition the rows into classes; nothing is suppressed."""
