@@ -17,7 +17,7 @@ from microdata.errors import (
 from microdata.events import arrow_schema, encode_events
 from microdata.files import OnRefused, read_batches, read_table, table_from_frame, write_table
 from microdata.generalizations import boxes_from, generalizations
-from microdata.geometry import Geometry, box_loss, geometry, range_loss
+from microdata.geometry import Geometry, box_loss, geometry, range_loss, widened_range
 from microdata.hierarchy import Hierarchy
 from microdata.loss import attribute_loss, average_class_size, class_loss, discernibility, entropy_loss, table_loss
 from microdata.progress import Progress, silent
@@ -88,6 +88,7 @@ __all__ = [
     "system_words",
     "table_from_frame",
     "table_loss",
+    "widened_range",
     "words",
     "write_published",
     "write_table",

@@ -97,16 +97,46 @@ def range_loss(space: Geometry, attribute: int, lo: float, hi: float) -> float:
         left = space.table[base + np.int64(lo)]
         right = space.table[base + np.int64(hi) - (np.int64(1) << row)]
         return max(left, right)
-    step = space.step[attribute]
-    if step > 0.0:
-        index = np.rint((lo - space.low[attribute]) / step)
-        below = _on_grid(space, attribute, index)
-        lo = _on_grid(space, attribute, index - 1.0) if below > lo else below
-        index = np.rint((hi - space.low[attribute]) / step)
-        above = _on_grid(space, attribute, index)
-        above = _on_grid(space, attribute, index + 1.0) if above < hi else above
-        hi = min(above, space.high[attribute])
+    if space.step[attribute] > 0.0:
+        lo, hi = _to_step(space, attribute, lo, hi)
     return (hi - lo) * space.scale[attribute]
+
+
+@kernel
+def _to_step(space: Geometry, attribute: int, lo: float, hi: float) -> tuple[float, float]:
+    """The interval out to the declared step, but not beyond the domain."""
+    index = np.rint((lo - space.low[attribute]) / space.step[attribute])
+    below = _on_grid(space, attribute, index)
+    below = _on_grid(space, attribute, index - 1.0) if below > lo else below
+    index = np.rint((hi - space.low[attribute]) / space.step[attribute])
+    above = _on_grid(space, attribute, index)
+    above = _on_grid(space, attribute, index + 1.0) if above < hi else above
+    return below, min(above, space.high[attribute])
+
+
+@kernel
+def widened_range(space: Geometry, attribute: int, lo: float, hi: float) -> tuple[float, float]:
+    """What is published for `lo … hi`: out to the step, or to all leaves below the lowest common ancestor."""
+    if space.step[attribute] > 0.0:
+        return _to_step(space, attribute, lo, hi)
+    if space.start[attribute] < 0 or lo == hi:
+        return lo, hi
+    loss = range_loss(space, attribute, lo, hi)
+    below = _last_leaf(space, attribute, hi, lo, -1.0, loss)
+    above = _last_leaf(space, attribute, lo, hi, space.high[attribute] + 1.0, loss)
+    return below, above
+
+
+@kernel
+def _last_leaf(space: Geometry, attribute: int, fixed: float, inside: float, outside: float, loss: float) -> float:
+    """The leaf farthest from `fixed`, between `inside` and `outside`, whose range from there has the same loss."""
+    while abs(outside - inside) > 1.0:
+        middle = np.floor((inside + outside) / 2.0)
+        if range_loss(space, attribute, min(fixed, middle), max(fixed, middle)) == loss:
+            inside = middle
+        else:
+            outside = middle
+    return inside
 
 
 @kernel

@@ -8,7 +8,7 @@ them, re-read from the input.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -37,6 +37,37 @@ class Batch:
     def __len__(self) -> int:
         return len(self.positions)
 
+    @classmethod
+    def empty(cls, schema: Schema) -> Batch:
+        """No rows."""
+        return cls(
+            positions=np.empty(0, np.int64),
+            times=np.empty(0),
+            persons=np.empty(0, np.int64),
+            quasi=np.empty((0, len(schema.quasi))),
+            sensitive=np.empty((0, len(schema.sensitive)), np.int32),
+        )
+
+    @classmethod
+    def concat(cls, batches: Sequence[Batch]) -> Batch:
+        """Batches of one schema, one after the other."""
+        columns = zip(*(batch.columns() for batch in batches), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
+
+    def columns(self) -> tuple[NDArray[Any], ...]:
+        """The arrays in the order of the fields, as kernels want them: contiguous and writable."""
+        return (
+            np.require(self.positions, np.int64, ["C", "W"]),
+            np.require(self.times, np.float64, ["C", "W"]),
+            np.require(self.persons, np.int64, ["C", "W"]),
+            np.require(self.quasi, np.float64, ["C", "W"]),
+            np.require(self.sensitive, np.int32, ["C", "W"]),
+        )
+
+    def take(self, rows: NDArray[Any] | slice) -> Batch:
+        """The rows at these indexes, in this order."""
+        return Batch(self.positions[rows], self.times[rows], self.persons[rows], self.quasi[rows], self.sensitive[rows])
+
 
 @dataclass(frozen=True, eq=False)
 class Release:
@@ -59,6 +90,35 @@ class Release:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @classmethod
+    def empty(cls, width: int) -> Release:
+        """Nothing leaves; `width` is the number of quasi-identifiers."""
+        return cls(
+            ids=np.empty(0, np.uint64),
+            lo=np.empty((0, width)),
+            hi=np.empty((0, width)),
+            starts=np.zeros(1, np.int64),
+            members=np.empty(0, np.int64),
+            reused=np.empty(0, np.bool_),
+            windows=np.empty((0, 2), np.int64),
+            suppressed=np.empty(0, np.int64),
+        )
+
+    @classmethod
+    def concat(cls, releases: Sequence[Release]) -> Release:
+        """Releases of one engine, one after the other."""
+        sizes = [np.diff(release.starts) for release in releases]
+        return cls(
+            ids=np.concatenate([release.ids for release in releases]),
+            lo=np.concatenate([release.lo for release in releases]),
+            hi=np.concatenate([release.hi for release in releases]),
+            starts=np.concatenate([[0], np.cumsum(np.concatenate(sizes))]),
+            members=np.concatenate([release.members for release in releases]),
+            reused=np.concatenate([release.reused for release in releases]),
+            windows=np.concatenate([release.windows for release in releases]),
+            suppressed=np.concatenate([release.suppressed for release in releases]),
+        )
 
 
 class Engine(ABC):

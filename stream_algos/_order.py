@@ -1,0 +1,89 @@
+"""Order-preserving output: rows leave one by one in the order of their positions.
+
+A decided row waits until no earlier row is undecided, which is at the latest when its own delay is over. An entry of
+the release is then one row; the other rows of its cluster come before and after it. Whoever knows the input's order
+can tell which output belongs to which input (the n-th to the n-th): choose it only where nobody does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_algos.engine import Release, Snapshot
+
+
+class InOrder:
+    """Holds decided rows back until it is their turn."""
+
+    def __init__(self, width: int) -> None:
+        self._rows = _by_row(Release.empty(width))
+
+    def positions(self) -> NDArray[np.int64]:
+        """Rows that are decided and wait."""
+        return self._rows.members
+
+    def pass_on(self, release: Release, undecided: NDArray[np.int64]) -> Release:
+        """What may leave now that `release` is decided and the rows at these (ascending) positions are not."""
+        both = Release.concat([self._rows, _by_row(release)])
+        ordered = _take(both, np.argsort(both.members))
+        first = undecided[0] if len(undecided) else np.iinfo(np.int64).max
+        ready = np.searchsorted(ordered.members, first)
+        self._rows = _take(ordered, np.arange(ready, len(ordered)))
+        return replace(_take(ordered, np.arange(ready)), suppressed=release.suppressed)
+
+    def snapshot(self) -> Snapshot:
+        """The waiting decisions."""
+        rows = self._rows
+        return {
+            "waiting": rows.members,
+            "waiting_ids": rows.ids,
+            "waiting_lo": rows.lo,
+            "waiting_hi": rows.hi,
+            "waiting_reused": rows.reused,
+        }
+
+    def restore(self, snapshot: Snapshot, positions: NDArray[np.int64]) -> None:
+        """Wait again with those decisions whose rows are still there."""
+        rows = Release(
+            ids=np.asarray(snapshot["waiting_ids"], np.uint64),
+            lo=np.asarray(snapshot["waiting_lo"], np.float64),
+            hi=np.asarray(snapshot["waiting_hi"], np.float64),
+            starts=np.arange(len(snapshot["waiting"]) + 1),
+            members=np.asarray(snapshot["waiting"], np.int64),
+            reused=np.asarray(snapshot["waiting_reused"], np.bool_),
+            windows=np.full((len(snapshot["waiting"]), 2), -1),
+            suppressed=np.empty(0, np.int64),
+        )
+        self._rows = _take(rows, np.flatnonzero(np.isin(rows.members, positions)))
+
+
+def _by_row(release: Release) -> Release:
+    """The same release with one entry per row."""
+    entry = np.repeat(np.arange(len(release)), np.diff(release.starts))
+    return Release(
+        ids=release.ids[entry],
+        lo=release.lo[entry],
+        hi=release.hi[entry],
+        starts=np.arange(len(entry) + 1),
+        members=release.members,
+        reused=release.reused[entry],
+        windows=release.windows[entry],
+        suppressed=np.empty(0, np.int64),
+    )
+
+
+def _take(rows: Release, index: NDArray[np.int64]) -> Release:
+    """These entries of a release that has one entry per row."""
+    return Release(
+        ids=rows.ids[index],
+        lo=rows.lo[index],
+        hi=rows.hi[index],
+        starts=np.arange(len(index) + 1),
+        members=rows.members[index],
+        reused=rows.reused[index],
+        windows=rows.windows[index],
+        suppressed=np.empty(0, np.int64),
+    )

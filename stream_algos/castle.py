@@ -1,0 +1,366 @@
+"""CASTLE: k-anonymous clusters from a stream within a delay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from microdata import Boxes, DataError, GuaranteeError, InfeasibleError, Schema, Words, geometry, system_words
+from privacy import DistinctDiversity, Groups, KAnonymity, MaxShare, Model, require
+from static_algos import Parameters
+from stream_algos import _arrival_kernels as arrival
+from stream_algos._held_kernels import (
+    CLUSTER,
+    CODE,
+    DUE,
+    HEAD,
+    HELD,
+    NONE,
+    OPEN,
+    PERSONS,
+    POSITION,
+    TAIL,
+    Rules,
+    oldest,
+)
+from stream_algos._order import InOrder
+from stream_algos._release_kernels import (
+    CLUSTERS,
+    HI,
+    KEPT,
+    LO,
+    LOSSES,
+    MEMBERS,
+    NEXT_LOSS,
+    SUPPRESSED,
+    WORDS,
+    Published,
+    keep,
+    new_output,
+    new_published,
+    note_loss,
+    words_needed,
+)
+from stream_algos.engine import STREAM_ALGORITHMS, Batch, Engine, Release, Snapshot
+
+CHUNK = 1024
+"""Rows that one kernel call takes at most; the ring has room for so many more than are held."""
+
+
+class Delay(BaseModel):
+    """How long a row may be held before it is decided."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tuples: int = Field(ge=1, description="δ: positions between a row and the one at which it is decided")
+    seconds: float | None = Field(None, gt=0, description="time after which a row is decided in any case")
+
+
+class CastleParameters(Parameters):
+    """Parameters of CASTLE. `delta` and `seconds` may be given instead of `delay`."""
+
+    k: int = Field(ge=1, description="distinct persons of every class")
+    l: int = Field(default=1, ge=1, description="distinct values of every sensitive attribute in every class")  # noqa: E741 - ℓ is its name in the literature
+    delay: Delay
+    formation: Literal["arrival"] = Field("arrival", description="when a row finds its class: on arrival (thesis)")
+    eta: int = Field(50, ge=1, le=100_000, description="η: most clusters that are open at a time (arrival)")
+    mu: int = Field(100, ge=1, le=1_000_000, description="μ: latest clusters whose mean loss is τ")
+    reuse: bool = Field(default=False, description="release an expiring row alone with a published box that covers it")
+    reuse_bound: int = Field(500, ge=1, le=1_000_000, description="published boxes that are kept for reuse")
+    max_share: float | None = Field(None, gt=0, le=1, description="largest share of one person in a class's rows")
+    order: Literal["shuffled", "arrival"] = Field(
+        "shuffled", description="arrival: row by row in order of position, which tells positions to who knows the input"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flat_delay(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping) or not {"delta", "seconds"} & given.keys():
+            return given
+        rest = dict(given)
+        if "delay" in rest:
+            raise ValueError("delay: give either delay or delta and seconds, not both")
+        flat = {"tuples": rest.pop("delta", None), "seconds": rest.pop("seconds", None)}
+        rest["delay"] = {name: value for name, value in flat.items() if value is not None}
+        return rest
+
+    @model_validator(mode="after")
+    def _feasible(self) -> CastleParameters:
+        if self.delta < self.k - 1:
+            raise InfeasibleError(
+                f"within δ={self.delta} tuples there are never k={self.k} persons",
+                parameter="delay",
+                nearest=self.k - 1,
+            )
+        if self.reuse and self.max_share is not None:
+            raise InfeasibleError(
+                "a reused box may get further rows of one person, so max_share cannot be kept with it",
+                parameter="reuse",
+                nearest="false",
+            )
+        return self
+
+    @property
+    def delta(self) -> int:
+        """δ, in positions."""
+        return self.delay.tuples
+
+    @property
+    def seconds(self) -> float | None:
+        """The time bound, if there is one."""
+        return self.delay.seconds
+
+
+@STREAM_ALGORITHMS.register("castle", CastleParameters)
+class Castle(Engine):
+    """Clusters of at least k persons (and ℓ values), each row released or suppressed within its delay.
+
+    Cao, Carminati, Ferrari, Tan: CASTLE, Continuously Anonymizing Data Streams (2011; thesis 2010, chapter 5), with the
+    thesis' gaps closed: persons are counted, never rows; a class is possible if the *union* of all held rows has k
+    persons; clusters shrink when a row leaves them; ℓ-diverse splits round shares up.
+    """
+
+    Parameters = CastleParameters
+    guarantees = (KAnonymity, DistinctDiversity, MaxShare)
+    parameters: CastleParameters
+
+    def __init__(self, schema: Schema, *, words: Words = system_words, **given: Any) -> None:
+        super().__init__(schema, words=words, **given)
+        self._check_values()
+        parameters = self.parameters
+        share = Fraction(str(parameters.max_share or 1))
+        self._rules = Rules(
+            parameters.k, parameters.l, parameters.delta, parameters.reuse, share.numerator, share.denominator
+        )
+        self._models = self._chosen_models()
+        self._space = geometry(schema)
+        self._last = np.iinfo(np.int64).min
+        self._published_ids = np.empty(0, np.uint64)
+        self._in_order = InOrder(len(schema.quasi)) if parameters.order == "arrival" else None
+        self._refill(self._new_published(), Batch.empty(schema), np.empty(0, np.int64))
+
+    def _check_values(self) -> None:
+        l = self.parameters.l  # noqa: E741 - as above
+        most = min((attribute.size or 0 for attribute in self.schema.sensitive), default=1)
+        if l > most:
+            what = "a sensitive attribute has only so many values" if self.schema.sensitive else "nothing is sensitive"
+            raise InfeasibleError(f"ℓ={l} cannot be reached: {what}", parameter="l", nearest=most)
+
+    def _chosen_models(self) -> tuple[Model, ...]:
+        models: list[Model] = [KAnonymity(self.parameters.k)]
+        if self.parameters.l > 1:
+            models.append(DistinctDiversity(self.parameters.l))
+        if self.parameters.max_share is not None:
+            models.append(MaxShare(self.parameters.max_share))
+        return tuple(models)
+
+    def models(self) -> tuple[Model, ...]:
+        """k-anonymity, and what else was asked for."""
+        return self._models
+
+    def push(self, batch: Batch) -> Release:
+        """Take rows and decide those whose δ is over; the row that arrives can still help the one that expires."""
+        if len(batch) and (batch.positions[0] <= self._last or np.any(np.diff(batch.positions) <= 0)):
+            raise DataError("positions must grow from row to row and from batch to batch")
+        parts = []
+        for begin in range(0, len(batch), CHUNK):
+            chunk = batch.take(slice(begin, begin + CHUNK))
+            self._make_room(len(chunk))
+            parts += self._advance(chunk)
+            self._last = int(chunk.positions[-1])
+        return self._let_out(parts)
+
+    def expire(self, now: float) -> Release:
+        """Decide every row that was taken `seconds` ago or earlier, and those that came before such a row."""
+        if self.parameters.seconds is None:
+            return Release.empty(len(self.schema.quasi))
+        held, meta = self._held(), self._state.rows.meta
+        late = held[self._times[held] <= now - self.parameters.seconds]
+        if len(late):
+            meta[DUE] = max(meta[DUE], self._state.rows.slots[late[-1], POSITION])
+        return self._let_out(self._advance(Batch.empty(self.schema)))
+
+    def flush(self) -> Release:
+        """Release full clusters, then rows that a published box covers, then the rest as one; suppress what is left."""
+        parts, done = [], False
+        while not done:
+            self._fetch_words(0)
+            done = arrival.flush(self._state, self._out, self._space, self._rules)
+            parts.append(self._collect())
+        return self._let_out(parts)
+
+    def pending(self) -> NDArray[np.int64]:
+        """Positions of rows that are held, with order-preserving output also of those that wait for their turn."""
+        held = self._positions(self._held())
+        return np.union1d(held, self._in_order.positions()) if self._in_order else held
+
+    def needed_from(self) -> int | None:
+        """The oldest pending position."""
+        pending = self.pending()
+        return int(pending[0]) if len(pending) else None
+
+    def reusable(self) -> tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.float64]]:
+        """The published boxes that are kept for reuse, longest unused first."""
+        published = self._state.published
+        kept = np.argsort(published.used[: published.meta[KEPT]])
+        return published.ids[kept], published.boxes[LO, kept], published.boxes[HI, kept]
+
+    def snapshot(self) -> Snapshot:
+        """Positions, take-times and clusters of the held rows; published boxes; recent losses, oldest first."""
+        held, published = self._held(), self._state.published
+        ids, lo, hi = self.reusable()
+        losses = np.roll(published.losses[:-1], -published.meta[NEXT_LOSS])
+        return {
+            "positions": self._positions(held),
+            "times": self._times[held],
+            "clusters": self._state.rows.slots[held, CLUSTER],
+            "reusable_ids": ids,
+            "reusable_lo": lo,
+            "reusable_hi": hi,
+            "losses": losses[len(losses) - published.meta[LOSSES] :],
+            "last": np.array([self._last]),
+        } | dict(self._in_order.snapshot() if self._in_order else {})
+
+    def restore(self, snapshot: Snapshot, rows: Batch) -> None:
+        """Continue with the held rows in their clusters; the take-times are the snapshot's."""
+        published = self._new_published()
+        boxes = zip(snapshot["reusable_ids"], snapshot["reusable_lo"], snapshot["reusable_hi"], strict=True)
+        for number, lo, hi in boxes:
+            keep(published, np.uint64(number), np.array(lo, np.float64), np.array(hi, np.float64))
+        for loss in snapshot["losses"]:
+            note_loss(published, float(loss))
+        self._published_ids = np.asarray(snapshot["reusable_ids"], np.uint64)
+        self._last = int(snapshot["last"][0])
+        if self._in_order:
+            self._in_order.restore(snapshot, rows.positions)
+        positions, clusters = np.asarray(snapshot["positions"]), np.asarray(snapshot["clusters"], np.int64)
+        if len(clusters) and not (clusters.min() >= 0 and clusters.max() < self.parameters.eta):
+            raise DataError("the snapshot was not taken with these parameters: it has clusters beyond eta")
+        held = rows.take(np.isin(rows.positions, positions))
+        index = np.searchsorted(positions, held.positions)
+        self._refill(published, replace(held, times=np.asarray(snapshot["times"])[index]), clusters[index])
+
+    def status(self) -> Mapping[str, float]:
+        """Held rows and persons, open clusters, τ, boxes that may be reused."""
+        meta, published = self._state.rows.meta, self._state.published
+        return {
+            "held_rows": float(meta[HELD]),
+            "held_persons": float(meta[PERSONS]),
+            "open_clusters": float(meta[OPEN]),
+            "tau": float(published.losses[-1]),
+            "reusable_boxes": float(published.meta[KEPT]),
+        }
+
+    def _new_published(self) -> Published:
+        return new_published(self.parameters.reuse_bound, len(self.schema.quasi), self.parameters.mu)
+
+    def _refill(self, published: Published, rows: Batch, clusters: NDArray[np.int64]) -> None:
+        """Hold these rows, and nothing else, in a ring with room for as many again."""
+        capacity = 2 * CHUNK
+        while capacity < 2 * len(rows) + CHUNK:
+            capacity *= 2
+        self._state = arrival.new_state(self.schema, capacity, self.parameters.eta, published)
+        self._out = new_output(capacity, len(self.schema.quasi))
+        self._times = np.zeros(capacity)
+        self._times[: len(rows)] = rows.times
+        positions, _, *others = rows.columns()
+        arrival.refill(self._state, self._space, clusters, positions, *others)
+
+    def _held(self) -> NDArray[np.int64]:
+        """Slots of the held rows, oldest first."""
+        rows = self._state.rows
+        slots = np.arange(rows.meta[HEAD], rows.meta[TAIL]) & (len(rows.slots) - 1)
+        return slots[rows.slots[slots, CLUSTER] != NONE]
+
+    def _positions(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self._state.rows.slots[slots, POSITION]
+
+    def _rows_at(self, slots: NDArray[np.int64]) -> Batch:
+        rows = self._state.rows
+        return Batch(
+            positions=self._positions(slots),
+            times=self._times[slots],
+            persons=rows.slots[slots, CODE],
+            quasi=rows.quasi[slots],
+            sensitive=rows.sensitive[slots],
+        )
+
+    def _make_room(self, more: int) -> None:
+        """See to it that the ring can take so many rows, so that no slot is used twice within a kernel call."""
+        rows = self._state.rows
+        oldest(rows)
+        if rows.meta[TAIL] - rows.meta[HEAD] + more > len(rows.slots):
+            held, words = self._held(), self._out.words[self._out.meta[WORDS] :]
+            self._refill(self._state.published, self._rows_at(held), rows.slots[held, CLUSTER])
+            self._state.rows.meta[DUE] = rows.meta[DUE]
+            self._out = self._out._replace(words=words)
+
+    def _fetch_words(self, arriving: int) -> None:
+        """Have enough unpredictable words for any decision, and throw away none."""
+        out, held = self._out, int(self._state.rows.meta[HELD])
+        needed = words_needed(self._rules, held + arriving)
+        left = out.words[out.meta[WORDS] :]
+        if len(left) < needed:
+            self._out = out._replace(words=np.concatenate([left, self.words(needed + CHUNK - len(left))]))
+            out.meta[WORDS] = 0
+
+    def _advance(self, rows: Batch) -> list[tuple[Release, Batch]]:
+        """Let the kernel take rows and decide what is due, fetching more words as often as it asks."""
+        positions, times, *others = rows.columns()
+        tail = self._state.rows.meta[TAIL]
+        self._times[np.arange(tail, tail + len(rows)) & (len(self._times) - 1)] = times
+        parts, done = [], 0
+        while done != NONE:
+            self._fetch_words(len(rows))
+            done = arrival.advance(self._state, self._out, self._space, self._rules, done, positions, *others)
+            parts.append(self._collect())
+        return parts
+
+    def _collect(self) -> tuple[Release, Batch]:
+        """What the kernel has written, with the released rows; its buffers are free again."""
+        out = self._out
+        clusters, members, suppressed = (int(out.meta[entry]) for entry in (CLUSTERS, MEMBERS, SUPPRESSED))
+        out.meta[CLUSTERS] = out.meta[MEMBERS] = out.meta[SUPPRESSED] = 0
+        rows = self._rows_at(out.slots[:members])
+        release = Release(
+            ids=out.ids[:clusters].copy(),
+            lo=out.boxes[LO, :clusters].copy(),
+            hi=out.boxes[HI, :clusters].copy(),
+            starts=out.starts[: clusters + 1].copy(),
+            members=rows.positions,
+            reused=out.reused[:clusters].copy(),
+            windows=np.full((clusters, 2), -1),
+            suppressed=self._positions(out.suppressed[:suppressed]),
+        )
+        return release, rows
+
+    def _let_out(self, parts: list[tuple[Release, Batch]]) -> Release:
+        """Check what was decided and let it out, or hold it back until its turn."""
+        if not parts:
+            return Release.empty(len(self.schema.quasi))
+        release = Release.concat([part for part, _ in parts])
+        self._require(release, Batch.concat([rows for _, rows in parts]))
+        if self._in_order:
+            return self._in_order.pass_on(release, self._positions(self._held()))
+        return release
+
+    def _require(self, release: Release, rows: Batch) -> None:
+        """Raise `GuaranteeError` unless every new cluster meets every model and every box covers its rows."""
+        cluster = np.repeat(np.arange(len(release)), np.diff(release.starts))
+        number = np.cumsum(~release.reused) - 1
+        number[release.reused] = -1
+        groups = Groups.of(self.schema, rows.persons, rows.sensitive, number[cluster], int((~release.reused).sum()))
+        require(self._models, groups)
+        if not Boxes(self.schema, release.lo, release.hi).cover(rows.quasi, cluster).all():
+            raise GuaranteeError("a released box does not cover its rows")
+        if release.reused.any():
+            known = np.concatenate([self._published_ids, release.ids[~release.reused]])
+            if not np.isin(release.ids[release.reused], known).all():
+                raise GuaranteeError("a reused box was never published")
+        self._published_ids = self.reusable()[0]
