@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import platform
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Generic, TypeVar
+from unittest.mock import patch
 
 from rich.console import Console
 from rich.table import Table as Grid
@@ -48,14 +50,19 @@ def machine() -> dict[str, Any]:
     }
 
 
-def print_machine() -> None:
-    """One line that says under which conditions the numbers below came about."""
+def machine_line() -> str:
+    """The same on one line."""
     facts = machine()
     libraries = ", ".join(f"{name} {facts[name]}" for name in ("python", *LIBRARIES))
-    Console(highlight=False, soft_wrap=True).print(
+    return (
         f"{facts['date']} · {facts['processor']}, {facts['cores']} cores, {facts['memory_gib']} GiB, "
         f"load {facts['load']} · {libraries} · {facts['commit']}"
     )
+
+
+def print_machine() -> None:
+    """Say under which conditions the numbers below came about."""
+    Console(highlight=False, soft_wrap=True).print(machine_line())
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, note: str = "") -> None:
@@ -65,7 +72,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
         numeric = all(isinstance(row[position], int | float) for row in rows)
         grid.add_column(column, justify="right" if numeric else "left")
     for row in rows:
-        grid.add_row(*(_cell(value) for value in row))
+        grid.add_row(*(show(value) for value in row))
     Console(highlight=False, width=None if Console().is_terminal else 160).print(grid)
 
 
@@ -98,9 +105,18 @@ def peak_bytes(prepare: Callable[..., Callable[[], object]], *given: Any) -> int
 
     `prepare` is a function of a module; with `given` it sets everything up there and returns the call.
     """
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(1) as pool:
-        return pool.apply(_measure_peak, (prepare, given))
+    return _elsewhere(_measure_peak, prepare, given)
+
+
+def first_seconds(prepare: Callable[..., Callable[[], object]], *given: Any) -> tuple[float, float]:
+    """Seconds of a new process's first call: with kernels still to be compiled, and with them in the cache."""
+    with tempfile.TemporaryDirectory() as cache, patch.dict(os.environ, {"NUMBA_CACHE_DIR": cache}):
+        return _elsewhere(_measure_first, prepare, given), _elsewhere(_measure_first, prepare, given)
+
+
+def _elsewhere(measure: Callable[..., Result], *given: Any) -> Result:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(measure, given)
 
 
 def _measure_peak(prepare: Callable[..., Callable[[], object]], given: Sequence[Any]) -> int:
@@ -109,6 +125,10 @@ def _measure_peak(prepare: Callable[..., Callable[[], object]], given: Sequence[
     before = _status("VmRSS")
     call()
     return _status("VmHWM") - before
+
+
+def _measure_first(prepare: Callable[..., Callable[[], object]], given: Sequence[Any]) -> float:
+    return _timed(prepare(*given))[0]
 
 
 def _status(field: str) -> int:
@@ -122,7 +142,8 @@ def _timed(call: Callable[[], Result]) -> tuple[float, Result]:
     return time.perf_counter() - start, result
 
 
-def _cell(value: object) -> str:
+def show(value: object) -> str:
+    """A cell of a table."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

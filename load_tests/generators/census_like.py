@@ -1,8 +1,8 @@
 """CENSUS-like persons: the seven quasi-identifiers of the thesis' Table 3.4 and salary in 50 classes.
 
 Cardinalities and hierarchy heights are the table's. The frequencies of the salary classes reach exactly the extremes
-that the thesis states, at every size: persons are ranked by an income score, made of age, education, work class, sex
-and chance, and the ranks are cut into classes. All other frequencies are plausible, no more: the thesis gives none.
+that the thesis states, at every size: persons are ranked by an income score, made of their other values and chance, and
+the ranks are cut into classes. All other frequencies are plausible, no more: the thesis gives none.
 """
 
 from __future__ import annotations
@@ -165,11 +165,16 @@ def _place_weights() -> NDArray[np.float64]:
 
 
 def _salary(random: np.random.Generator, codes: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
-    """Cut the ranks of an income score into classes; a third of the score's variance is explained."""
-    age, education, rows = codes["age"], codes["education"], len(codes["age"])
-    work = np.array([0.2, -0.1, 0.4, 0.1, 0.0, -0.2, 1.0, 0.0, -1.2, -2.0])[codes["work-class"]]
-    earning = 1.0 - ((age - 48) / 31.0) ** 2
-    score = 0.5 * np.clip(earning, -1.5, 1.0) + 0.13 * (education - 8) + 0.4 * work - 0.35 * codes["sex"]
+    """Cut the ranks of an income score into classes; about a quarter of the score's variance is explained."""
+    rows = len(codes["age"])
+    score = (
+        0.5 * np.clip(1.0 - ((codes["age"] - 48) / 31.0) ** 2, -1.5, 1.0)
+        + 0.13 * (codes["education"] - 8)
+        + np.array([0.1, 0.0, 0.15, 0.05, 0.0, -0.1, 0.4, 0.0, -0.5, -0.8])[codes["work-class"]]
+        + np.array([0.25, 0.0, 0.0, 0.05, -0.1, -0.15])[codes["marital-status"]]
+        + np.array([0.1, 0.0, -0.05, 0.05, -0.3, 0.1, 0.05])[_regions()[codes["birth-place"]]]
+        - 0.35 * codes["sex"]
+    )
     order = np.argsort(score + random.normal(0.0, 1.0, rows))
     salary = np.empty(rows, np.int64)
     quantiles = (np.arange(rows) + 0.5) / max(rows, 1)

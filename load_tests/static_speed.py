@@ -1,0 +1,181 @@
+"""How long the static algorithms take, beside a plain numpy sort of the same rows, and how much memory.
+
+    python -m load_tests.static_speed [--quick] [--json FILE]
+
+The sort says how fast the machine is: the ratio to it means something anywhere. Times are the best of several calls
+in a process that has its kernels; what the first call of a new process takes is listed apart, with an empty and with a
+filled cache of compiled kernels. Memory is the peak over the encoded table, in a process of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from load_tests.generators import ADULT_MISSING, ADULT_ROWS, PEER_QUASI, Dataset, adult_like, census_like, real_adult
+from load_tests.harness import arguments, best_of, first_seconds, peak_bytes, print_machine, print_table, write_json
+from microdata import Publication, Table
+from static_algos import STATIC_ALGORITHMS
+
+CENSUS_SIZES = (100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000)
+MEMORY_LIMIT = 5.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """An algorithm on a data set, and the seconds that were promised for it."""
+
+    name: str
+    data: str
+    rows: int
+    algorithm: str
+    parameters: dict[str, Any]
+    promised: float | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a case took."""
+
+    case: Case
+    classes: int
+    loss: float
+    seconds: float
+    sort_seconds: float
+
+    @property
+    def ratio(self) -> float:
+        """Time in units of the sort's."""
+        return self.seconds / self.sort_seconds
+
+
+def adult_cases() -> list[Case]:
+    """Adult with the eight quasi-identifiers of the peers (salary sensitive), k = 10, each algorithm."""
+    t, beta = {"k": 10, "t": 0.2}, {"k": 10, "beta": 1.0}
+    return [
+        Case("Mondrian, k", "adult", ADULT_ROWS, "mondrian", {"k": 10}, 0.25),
+        Case("tMondrian", "adult", ADULT_ROWS, "mondrian", t),
+        Case("LMondrian", "adult", ADULT_ROWS, "mondrian", beta),
+        Case("SABRE-AK", "adult", ADULT_ROWS, "sabre", t, 0.5),
+        Case("SABRE-KNN", "adult", ADULT_ROWS, "sabre", t | {"neighbours": "exact"}),
+        Case("BUREL", "adult", ADULT_ROWS, "burel", beta, 0.5),
+        Case("Incognito, k", "adult", ADULT_ROWS, "incognito", {"k": 10}),
+        Case("tIncognito", "adult", ADULT_ROWS, "incognito", t),
+    ]
+
+
+def census_cases(sizes: tuple[int, ...]) -> list[Case]:
+    """CENSUS-like data with seven quasi-identifiers, t = 0.35, k = 6: SABRE-AK at growing sizes."""
+    promised = {100_000: 0.25, 500_000: 1.5}
+    given = {"t": 0.35, "k": 6}
+    return [Case("SABRE-AK", "census", rows, "sabre", given, promised.get(rows)) for rows in sizes]
+
+
+def dataset(name: str) -> Dataset:
+    """The data of a case; Adult-like where Adult is not there."""
+    if name == "census":
+        return census_like()
+    return real_adult(sensitive=("salary",)) or adult_like(PEER_QUASI, ("salary",))
+
+
+def prepare(case: Case) -> Callable[[], Publication]:
+    """The call that is measured; also set up in other processes."""
+    table = dataset(case.data).table(case.rows)
+    return _call(case, table)
+
+
+def prepare_warm(case: Case) -> Callable[[], Publication]:
+    """The same call after a small run, so that loading kernels is not part of its memory."""
+    table = dataset(case.data).table(case.rows)
+    _call(case, table.take(np.arange(1_000)))()
+    return _call(case, table)
+
+
+def _call(case: Case, table: Table) -> Callable[[], Publication]:
+    algorithm = STATIC_ALGORITHMS[case.algorithm].algorithm(**case.parameters)
+    return lambda: algorithm.anonymize(table, seed=1)
+
+
+def sort_rows(table: Table) -> Callable[[], Any]:
+    """The yardstick: the encoded rows, sorted by all their quasi-identifiers."""
+    return lambda: table.quasi[np.lexsort(table.quasi.T)]
+
+
+def measure(case: Case) -> Measured:
+    """Time a case and its yardstick in this process."""
+    call = prepare(case)
+    table = dataset(case.data).table(case.rows)
+    repeat = 2 if case.rows > 1_000_000 else 5
+    sort_seconds = best_of(sort_rows(table), repeat).best
+    timing = best_of(call, repeat)
+    return Measured(case, len(timing.result.boxes), timing.result.loss, timing.best, sort_seconds)
+
+
+def print_times(title: str, measured: list[Measured]) -> None:
+    rows = [
+        [m.case.name, m.case.rows, m.classes, m.loss, m.seconds, m.case.promised or "–", m.sort_seconds, m.ratio]
+        for m in measured
+    ]
+    columns = ["algorithm", "rows", "classes", "loss", "seconds", "promised", "sort of the rows, s", "times the sort"]
+    print_table(title, columns, rows)
+
+
+def print_growth(measured: list[Measured]) -> float:
+    """The exponent of time over rows; 1 is linear."""
+    sizes, seconds = [m.case.rows for m in measured], [m.seconds for m in measured]
+    exponent = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+    print(f"Time grows with rows to the power of {exponent:.2f}.\n")
+    return exponent
+
+
+def measure_memory(cases: list[Case]) -> list[dict[str, Any]]:
+    """Peak memory of each case over the encoded table."""
+    results, rows = [], []
+    for case in cases:
+        table = dataset(case.data).table(case.rows).nbytes
+        peak = peak_bytes(prepare_warm, case)
+        rows.append([case.name, case.rows, table / 2**20, peak / 2**20, peak / table])
+        results.append({"case": case.name, "rows": case.rows, "table_bytes": table, "peak_bytes": peak})
+    columns = ["algorithm", "rows", "encoded table, MiB", "peak above it, MiB", "times the table"]
+    print_table("Memory", columns, rows, note=f"promised: at most {MEMORY_LIMIT:g} times the encoded table")
+    return results
+
+
+def measure_first(cases: list[Case]) -> list[dict[str, Any]]:
+    """What the first call of a new process takes."""
+    results = []
+    for case in cases:
+        compiling, cached = first_seconds(prepare, case)
+        results.append({"case": case.name, "compiling": compiling, "cached": cached})
+    rows = [[r["case"], r["compiling"], r["cached"]] for r in results]
+    print_table("First call of a new process, seconds", ["algorithm", "kernels to compile", "kernels cached"], rows)
+    return results
+
+
+def main() -> None:
+    options = arguments(__doc__)
+    print_machine()
+    if real_adult() is None:
+        print(f"{ADULT_MISSING}; Adult-like rows instead.")
+    adult, census = adult_cases(), census_cases(CENSUS_SIZES[:3] if options.quick else CENSUS_SIZES)
+    on_adult = [measure(case) for case in adult]
+    print_times("Adult, 8 quasi-identifiers, k = 10 (t = 0.2, β = 1, salary sensitive)", on_adult)
+    on_census = [measure(case) for case in census]
+    print_times("CENSUS-like, 7 quasi-identifiers, t = 0.35, k = 6", on_census)
+    exponent = print_growth(on_census)
+    memory = measure_memory([*census[:3], *(case for case in adult if case.promised)])
+    first = [] if options.quick else measure_first([case for case in adult if case.promised])
+    results = {
+        "times": [asdict(m) | {"ratio": m.ratio} for m in [*on_adult, *on_census]],
+        "growth_exponent": exponent,
+        "memory": memory,
+        "first_call": first,
+    }
+    write_json(options.json, "static_speed", results)
+
+
+if __name__ == "__main__":
+    main()
