@@ -64,6 +64,6 @@ def shown(value: object) -> str:
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
     """The reason for refusing a key, with the nearest known one."""
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(sorted(known)) or 'none'}"
     return f"unknown key; {hint}"

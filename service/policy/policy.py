@@ -31,6 +31,9 @@ from service.policy.validation import validated
 from static_algos import STATIC_ALGORITHMS, StaticAlgorithm
 from stream_algos import STREAM_ALGORITHMS, Engine
 
+MAX_VALUES = 1_000_000
+"""Values of a sensitive domain: there is one count for each of them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Policy:
@@ -130,6 +133,7 @@ def _schema(file: PolicyFile, base: Path | None, problems: list[Problem]) -> Sch
         if "weight" in field.model_fields_set:
             problems.append(Problem(dotted((*path, "weight")), "only quasi-identifiers have a weight; leave it out"))
         sensitive.append(_attribute(path, field, base, problems))
+    problems.extend(_too_large(one) for one in sensitive if one and (one.size or 0) > MAX_VALUES)
     if problems:
         return None
     try:
@@ -145,6 +149,12 @@ def _schema(file: PolicyFile, base: Path | None, problems: list[Problem]) -> Sch
         return None
 
 
+def _too_large(attribute: Attribute) -> Problem:
+    path = dotted(("schema", "sensitive", attribute.name))
+    reason = f"its distribution is measured value by value, over at most {MAX_VALUES} of them; declare a coarser step"
+    return Problem(path, reason, f"a domain of {attribute.size} values")
+
+
 def _located(error: SchemaError) -> Problem:
     """Schema errors begin with the role that they are about."""
     role, _, reason = str(error).partition(": ")
@@ -158,7 +168,9 @@ def _attribute(
     try:
         if isinstance(field, NumberField):
             return Number(name, field.min, field.max, field.integer, field.step)
-        return Category(name, resolve_hierarchy(field.hierarchy, base), field.other)
+        return Category(name, resolve_hierarchy(field.hierarchy, base, (*path, "hierarchy")), field.other)
+    except PolicyError as error:
+        problems.extend(error.problems)
     except HierarchyError as error:
         problems.append(Problem(dotted((*path, "hierarchy")), str(error)))
     except SchemaError as error:
@@ -197,6 +209,8 @@ def _contradictions(policy: Policy) -> list[Problem]:
         check_domains(policy.models(), policy.schema)
     except InfeasibleError as error:
         problems.append(at_parameter(error))
+    except SchemaError as error:
+        problems.append(_located(error))
     return problems
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from service.policy.errors import PolicyError, Problem, shown
+from service.policy.errors import PolicyError, Problem
 
 MAX_BYTES = 1024 * 1024
 MAX_NODES = 200_000
@@ -49,13 +49,14 @@ def parse_text(text: str, *, json_only: bool = False) -> dict[str, Any]:
         value = _parse_json_or_yaml(text)
     else:
         value = _parse_yaml(text)
-    if not isinstance(value, dict):
-        raise _refused("a policy is a mapping with the keys name, schema and guarantee", shown(value))
+    # Somebody may have named a data file by mistake: nothing of what it holds is shown.
+    if not isinstance(value, dict) or not {"schema", "guarantee"} & value.keys():
+        raise _refused("this is no policy: needed is a mapping with the keys name, schema and guarantee")
     return value
 
 
-def _refused(reason: str, given: str = "") -> PolicyError:
-    return PolicyError([Problem("", reason, given)])
+def _refused(reason: str) -> PolicyError:
+    return PolicyError([Problem("", reason)])
 
 
 def _parse_json_or_yaml(text: str) -> Any:

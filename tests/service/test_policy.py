@@ -122,6 +122,49 @@ def test_what_cannot_be_met_names_the_nearest_value():
     assert "must be greater than or equal to 1, given 0" in problems(changed("guarantee/k", 0))[0]
 
 
+BUILDERS = {
+    "intervals": ({"min": 0, "max": 9, "widths": [5]}, "[5,9]"),
+    "quantiles": ({"values": [1, 2, 3, 4, 10, 20, 30, 90], "levels": [4, 2]}, "[1,2]"),
+    "dates": ({"start": "2023-12-31", "end": "2024-01-02"}, "2024-Q1"),
+    "prefixes": ({"values": ["53711", "53712", "53903"]}, "537**"),
+}
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_builders_make_hierarchies(name):
+    parameters, label = BUILDERS[name]
+    policy = parse_policy(changed("schema/quasi/country/hierarchy", {"builder": name, **parameters}))
+    assert label in policy.schema.quasi[1].hierarchy.labels
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ({"builder": "interval"}, "hierarchy.builder: must be one of intervals, quantiles, dates, prefixes, given"),
+        ({"builder": "intervals", "min": 0, "maks": 9}, "hierarchy.maks: unknown key; did you mean 'max'?"),
+        ({"builder": "intervals", "min": 0, "max": 9, "widths": [5, 5]}, "widths must be positive and ascending"),
+        ({"builder": "intervals", "min": 0, "max": 10**9}, "at most 200000 leaves are built"),
+        ({"builder": "dates", "start": "0001-01-01", "end": "9999-12-31"}, "at most 200000 leaves are built"),
+        ({"builder": "dates", "start": "today", "end": "2024-01-01"}, "hierarchy.start: must be a valid date"),
+        ({"builder": "prefixes", "values": [53711]}, "hierarchy.values[0]: must be a valid string, given 53711"),
+        ({"builder": "quantiles", "values": []}, "hierarchy.values: "),
+    ],
+)
+def test_builders_answer_mistakes(source, expected):
+    found = problems(changed("schema/quasi/country/hierarchy", source))
+    assert any(f"schema.quasi.country.{expected}" in problem or expected in problem for problem in found), found
+
+
+def test_a_root_called_builder_is_no_builder():
+    policy = parse_policy(changed("schema/quasi/country/hierarchy", {"builder": ["a", "b"]}))
+    assert policy.schema.quasi[1].hierarchy.labels == ("builder", "a", "b")
+
+
+def test_a_policy_cannot_ask_for_endless_counts():
+    income = {"type": "number", "min": 0, "max": 10**12, "integer": True}
+    assert "declare a coarser step" in problems(changed("schema/sensitive/income", income))[0]
+
+
 def test_all_problems_come_at_once():
     policy = changed("schema/quasi/age/min", 99)
     policy["schema"]["quasi"]["country"]["hierarchy"] = {"A": [], "B": []}

@@ -1,0 +1,60 @@
+"""A policy against a table: which rows it refuses, whether its guarantee can be met, what would leave unprotected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from microdata import InfeasibleError, Progress, Refusals, Table, read_table, silent
+from privacy import check_feasible
+from service.policy.errors import Problem
+from service.policy.policy import Policy, at_parameter
+
+NEARLY_UNIQUE = 0.5
+"""Share of distinct values from which a public field points at persons."""
+
+
+@dataclass(frozen=True)
+class TableCheck:
+    """What a table says about a policy."""
+
+    rows: int
+    """Rows that the policy accepts."""
+    refusals: Refusals
+    problems: tuple[Problem, ...]
+    """Why a run would stop."""
+    warnings: tuple[str, ...]
+
+
+def check_table(policy: Policy, path: Path, progress: Progress = silent) -> TableCheck:
+    """Read the table as a run would, and look instead of anonymizing."""
+    reading = read_table(path, policy.schema, on_refused="drop", progress=progress)
+    problems, warnings = [], []
+    if len(reading.refusals):
+        text = f"the schema refuses rows of the table\n{reading.refusals.describe()}"
+        if policy.table.on_refused == "stop":
+            problems.append(Problem("table.on_refused", text))
+        else:
+            warnings.append(text)
+    try:
+        check_feasible(policy.models(), reading.table)
+    except InfeasibleError as error:
+        problems.append(at_parameter(error))
+    warnings.extend(_pointing_fields(reading.table))
+    return TableCheck(len(reading.table), reading.refusals, tuple(problems), tuple(warnings))
+
+
+def _pointing_fields(table: Table) -> Iterator[str]:
+    """Public fields whose values are nearly unique: whoever knows one knows the row."""
+    if table.public is None:
+        return
+    for name in table.schema.public:
+        distinct = pc.count_distinct(table.public.column(name)).as_py()
+        if distinct > 1 and distinct > NEARLY_UNIQUE * len(table):
+            yield (
+                f"schema.public: {name!r} has {distinct} different values in {len(table)} rows; published as it is, "
+                "it points at single persons. Declare it as a quasi-identifier or leave it out."
+            )
