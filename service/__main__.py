@@ -1,0 +1,5 @@
+"""`python -m service` is `portcullis`."""
+
+from service.cli import main
+
+main()

@@ -1,0 +1,89 @@
+"""What commands there are, and how they are loaded and end."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+
+from service.cli.errors import INTERRUPTED, answer
+
+
+class Command(NamedTuple):
+    """One command: where its function (or group of functions) is, what it does, how it is used."""
+
+    target: str
+    help: str
+    example: str
+
+
+COMMANDS = {
+    "anonymize": Command(
+        "service.cli.anonymize:anonymize",
+        "Anonymize a table.",
+        "portcullis anonymize people.csv --policy policy.yaml --out safe.csv --report report.json",
+    ),
+    "audit": Command(
+        "service.cli.audit:audit",
+        "Check a published table against its original and a policy.",
+        "portcullis audit people.csv safe.csv --policy policy.yaml",
+    ),
+    "policy": Command(
+        "service.cli.policy:policy", "Check a policy, or propose a first one.", "portcullis policy init people.csv"
+    ),
+    "algorithms": Command(
+        "service.cli.algorithms:algorithms",
+        "List the algorithms, their parameters and guarantees.",
+        "portcullis algorithms --json",
+    ),
+    "run": Command(
+        "service.worker.command:run_command", "Run workers for one or more streams.", "portcullis run orders.yaml"
+    ),
+    "drain": Command(
+        "service.worker.command:drain_command",
+        "End a stream and record where a new policy may start.",
+        "portcullis drain orders.yaml",
+    ),
+    "broker": Command(
+        "service.broker.command:broker_command",
+        "Run an embedded Kafka broker for development.",
+        "portcullis broker --port 9092",
+    ),
+    "demo": Command("service.cli.demo:demo", "Show what is there, on a sample.", "portcullis demo --keep demo-files"),
+}
+
+
+class Commands(TyperGroup):
+    """The group of all commands. It lists them by their table and loads the one that is run."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the arguments name, loaded."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, load(str(name)), rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; whatever goes wrong becomes an answer and an exit status."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+        except Exception as error:
+            status = answer(error)
+            if status is None:
+                raise
+            raise typer.Exit(status) from None
+
+
+def load(name: str) -> Any:
+    """The command of this name, with its module."""
+    command = COMMANDS[name]
+    module, _, attribute = command.target.partition(":")
+    target = getattr(import_module(module), attribute)
+    if isinstance(target, typer.Typer):
+        return typer.main.get_command(target)
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single.command(name, epilog=f"Example: {command.example}")(target)
+    return typer.main.get_command(single)

@@ -1,0 +1,42 @@
+"""How a command ends when something is wrong: one clear paragraph on stderr, an exit status, never a record value."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from importlib import import_module
+
+import typer
+
+GUARANTEE_FAILED = 1
+WRONG_USE = 2
+PUBLICATION_FAILED = 3
+INTERNAL = 70
+INTERRUPTED = 130
+
+
+def answer(error: Exception) -> int | None:
+    """Say what went wrong and return the exit status; None for what typer answers itself."""
+    if type(error).__module__.startswith(("typer", "click")):
+        return None
+    # Only now: the package of the error tree takes a second to load, and help needs none of it.
+    ours = import_module("microdata.errors")
+    if isinstance(error, ours.PortcullisError):
+        typer.echo(f"error: {error}", err=True)
+        return PUBLICATION_FAILED if isinstance(error, ours.GuaranteeError) else WRONG_USE
+    if isinstance(error, OSError) and error.filename is not None:
+        typer.echo(f"error: {error.filename}: {error.strerror}", err=True)
+        return WRONG_USE
+    if os.environ.get("PORTCULLIS_TRACEBACK") == "1":
+        return None
+    typer.echo(_internal(error), err=True)
+    return INTERNAL
+
+
+def _internal(error: Exception) -> str:
+    """A fault of ours, told without the error's message: that might quote a record."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"internal error: {type(error).__name__} in {place.filename}, line {place.lineno}. This is a fault"
+        " of Portcullis, please report it. PORTCULLIS_TRACEBACK=1 shows more, which may hold values of your data."
+    )

@@ -1,0 +1,97 @@
+"""`portcullis policy`: check a policy, or propose a first one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from microdata import read_sample
+from service.cli.errors import WRONG_USE
+from service.cli.output import progress_bar, say, say_json, warn
+from service.policy import Policy, PolicyError, load_policy
+from service.policy.table_check import TableCheck, check_table
+from service.proposal import propose
+
+policy = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@policy.callback()
+def _policy() -> None:
+    """Check a policy, or propose a first one for a table."""
+
+
+@policy.command(epilog="Example: portcullis policy check orders.yaml --table orders.csv")
+def check(
+    file: Annotated[Path, typer.Argument(help="Policy file, YAML or JSON.")],
+    table: Annotated[
+        Path | None,
+        typer.Option(help="Also look at this table: refused rows, whether the guarantee can be met, public fields."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> None:
+    """Say whether a policy can be used, and everything that is wrong with it."""
+    try:
+        loaded, found = _checked(file, table)
+    except PolicyError as error:
+        if not as_json:
+            raise
+        say_json({"usable": False, "problems": [problem._asdict() for problem in error.problems]})
+        raise typer.Exit(WRONG_USE) from None
+    if as_json:
+        say_json(_as_json(loaded, found))
+    else:
+        _say_usable(loaded, found)
+
+
+def _checked(file: Path, table: Path | None) -> tuple[Policy, TableCheck | None]:
+    loaded = load_policy(file)
+    if table is None:
+        return loaded, None
+    with progress_bar() as progress:
+        found = check_table(loaded, table, progress)
+    if found.problems:
+        raise PolicyError(found.problems, source=f"{file} with {table}")
+    return loaded, found
+
+
+def _as_json(loaded: Policy, found: TableCheck | None) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "usable": True,
+        "problems": [],
+        "name": loaded.name,
+        "kind": loaded.kind,
+        "models": {model.label: model.asked for model in loaded.models()},
+        "fingerprint": loaded.fingerprint(),
+    }
+    if found:
+        refused = [
+            {"field": field, "reason": reason.code, "rows": rows}
+            for (field, reason), rows in found.refusals.counts().items()
+        ]
+        result |= {"rows": found.rows, "refused": refused, "warnings": list(found.warnings)}
+    return result
+
+
+def _say_usable(loaded: Policy, found: TableCheck | None) -> None:
+    for warning in found.warnings if found else ():
+        warn(f"warning: {warning}")
+    use = {"table": "for tables", "stream": "for streams", "audit": "for audits only: it names no algorithm"}
+    models = ", ".join(f"{model.label} {model.asked:g}" for model in loaded.models())
+    rows = f", {found.rows} rows of the table accepted" if found else ""
+    say(f"{loaded.name}: usable {use[loaded.kind]}; guarantees {models}{rows}")
+    say(f"fingerprint {loaded.fingerprint()}")
+
+
+@policy.command(epilog="Example: portcullis policy init orders.csv --out orders-policy")
+def init(
+    table: Annotated[Path, typer.Argument(help="Table to look at: CSV, Parquet, JSON lines or Arrow.")],
+    out: Annotated[Path, typer.Option(help="Directory for policy.yaml and its hierarchies.")] = Path(),
+) -> None:
+    """Propose a policy for a table: roles, domains and hierarchies, each guess with its reason."""
+    proposal = propose(read_sample(table), name=table.name.split(".")[0])
+    path = proposal.write(out)
+    for guess in proposal.guesses:
+        say(f"{guess.name}: {guess.role} ({guess.reason})")
+    say(f"wrote {path}; read it, correct it, then run: portcullis policy check {path} --table {table}")

@@ -1,0 +1,225 @@
+"""The conventions of the command line: help, exit statuses, errors in one paragraph."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from cli_world import MARK
+
+import service.tables
+from microdata import Publication
+from static_algos import STATIC_ALGORITHMS
+
+COMMANDS = [("anonymize",), ("audit",), ("policy", "check"), ("policy", "init"), ("algorithms",), ("demo",)]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(portcullis, command):
+    result = portcullis(*command, "--help")
+    assert result.exit_code == 0
+    assert "Example: portcullis " + " ".join(command) in " ".join(result.stdout.split())
+
+
+def test_help_loads_nothing_heavy():
+    code = "import sys, service.cli; assert not {'numba', 'numpy', 'pyarrow', 'pydantic'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_it_runs_as_a_module():
+    result = subprocess.run([sys.executable, "-m", "service", "--help"], capture_output=True, text=True, check=True)
+    assert "anonymize" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("anonymise",),
+        ("anonymize",),
+        ("anonymize", "table.csv", "--out"),
+        ("audit", "a.csv", "b.csv"),
+        ("policy", "check", "p.yaml", "--tabel", "t.csv"),
+        ("demo", "--rows", "many"),
+    ],
+)
+def test_wrong_use_is_status_2(portcullis, arguments):
+    result = portcullis(*arguments)
+    assert result.exit_code == 2
+    assert "Usage:" in result.output or "Error:" in result.stderr
+
+
+def test_an_unexpected_error_shows_no_value(portcullis, shop, monkeypatch):
+    def stumble(*_, **__):
+        raise ValueError(f"could not convert {MARK}")
+
+    monkeypatch.setattr(service.tables, "read_table", stumble)
+    arguments = ("anonymize", shop / "table.csv", "--policy", shop / "policy.yaml", "--out", shop / "out.csv")
+    result = portcullis(*arguments)
+    assert result.exit_code == 70
+    assert "internal error: ValueError in" in result.stderr
+    assert MARK not in result.output
+    monkeypatch.setenv("PORTCULLIS_TRACEBACK", "1")
+    assert isinstance(portcullis(*arguments).exception, ValueError)
+
+
+def test_an_interrupt_is_no_failed_guarantee(portcullis, shop, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(service.tables, "read_table", interrupt)
+    result = portcullis("anonymize", shop / "table.csv", "--policy", shop / "policy.yaml", "--out", shop / "out.csv")
+    assert (result.exit_code, result.stderr) == (130, "interrupted\n")
+
+
+def test_algorithms_for_people_and_programs(portcullis):
+    people, programs = portcullis("algorithms"), portcullis("algorithms", "--json")
+    assert people.exit_code == programs.exit_code == 0
+    listed = json.loads(programs.stdout)
+    assert [entry["name"] for entry in listed if entry["name"] == "mondrian"] == ["mondrian"]
+    for entry in listed:
+        assert f"{entry['name']} (for a {entry['runs_on']}): {entry['summary']}" in people.stdout
+        assert entry["guarantees"], f"{entry['name']} says nothing about what it guarantees"
+        for parameter in entry["parameters"]["properties"]:
+            assert parameter in people.stdout
+
+
+class TestAnonymize:
+    def test_writes_what_passes_its_audit(self, portcullis, shop):
+        out, report = shop / "out.csv", shop / "report.json"
+        result = portcullis(
+            "anonymize", shop / "table.csv", "--policy", shop / "policy.yaml", "--out", out, "--report", report
+        )
+        assert result.exit_code == 0, result.output
+        assert len(out.read_text().splitlines()) == 81
+        assert json.loads(report.read_text())["audit"]["holds"] is True
+        assert MARK not in result.output + out.read_text() + report.read_text()
+        assert "not for release" not in result.output
+        again = portcullis("audit", shop / "table.csv", out, "--policy", shop / "policy.yaml")
+        assert again.exit_code == 0, again.output
+
+    def test_a_seed_repeats_and_warns(self, portcullis, shop):
+        texts = []
+        for name in ("a.csv", "b.csv"):
+            result = portcullis(
+                *("anonymize", shop / "table.csv", "--policy", shop / "policy.yaml", "--out", shop / name),
+                *("--seed", 7),
+            )
+            assert "not for release" in result.stderr
+            texts.append((shop / name).read_text())
+        assert texts[0] == texts[1]
+
+    def test_a_failed_audit_is_status_3_and_writes_nothing(self, portcullis, shop, monkeypatch):
+        """An algorithm that breaks its promise: every row its own class."""
+
+        def broken(self, table, **_):
+            return Publication.of(table, range(len(table)))
+
+        monkeypatch.setattr(STATIC_ALGORITHMS["mondrian"].algorithm, "anonymize", broken)
+        before = sorted(shop.iterdir())
+        result = portcullis(
+            *("anonymize", shop / "table.csv", "--policy", shop / "policy.yaml", "--out", shop / "out.csv"),
+            *("--report", shop / "report.json"),
+        )
+        assert result.exit_code == 3
+        assert "failed its own audit" in result.stderr
+        assert "k-anonymity of 4 fails in 80 of 80 classes" in result.stderr
+        assert sorted(shop.iterdir()) == before
+        assert MARK not in result.output
+
+    @pytest.mark.parametrize(("out", "report"), [("table.csv", None), ("policy.yaml", None), ("x.csv", "x.csv")])
+    def test_nothing_it_needs_is_overwritten(self, portcullis, shop, out, report):
+        options = ("--report", shop / report) if report else ()
+        before = (shop / "table.csv").read_text()
+        result = portcullis(
+            "anonymize", shop / "table.csv", "--policy", shop / "policy.yaml", "--out", shop / out, *options
+        )
+        assert result.exit_code == 2
+        assert "is already" in result.stderr
+        assert (shop / "table.csv").read_text() == before
+
+    @pytest.mark.parametrize(
+        ("old", "new", "expected"),
+        [
+            ("k: 4", "k: 81", "k: k-anonymity of 81 cannot be met, even by all 80 rows as one class; the nearest"),
+            ("l: 2", "l: 4", "guarantee.l: distinct-l-diversity of 4 cannot be met"),
+            ("algorithm: mondrian, ", "", "guarantee.algorithm: a table needs one of"),
+        ],
+    )
+    def test_infeasible_requests_name_the_nearest_value(self, portcullis, shop, old, new, expected):
+        (shop / "policy.yaml").write_text((shop / "policy.yaml").read_text().replace(old, new))
+        result = portcullis("anonymize", shop / "table.csv", "--policy", shop / "policy.yaml", "--out", shop / "o.csv")
+        assert result.exit_code == 2
+        assert expected in result.stderr
+        assert not (shop / "o.csv").exists()
+
+
+class TestAudit:
+    def publish(self, portcullis, shop):
+        arguments = ("anonymize", shop / "table.csv", "--policy", shop / "policy.yaml", "--out", shop / "out.csv")
+        assert portcullis(*arguments).exit_code == 0
+
+    def test_a_guarantee_that_fails_is_status_1(self, portcullis, shop):
+        self.publish(portcullis, shop)
+        strict = (shop / "policy.yaml").read_text().replace("k: 4", "k: 40")
+        (shop / "strict.yaml").write_text(strict)
+        arguments = ("audit", shop / "table.csv", shop / "out.csv", "--policy", shop / "strict.yaml")
+        people, programs = portcullis(*arguments), portcullis(*arguments, "--json")
+        assert people.exit_code == programs.exit_code == 1
+        assert "the guarantee does not hold: k-anonymity of 40 fails" in people.stderr
+        findings = {finding["model"]: finding["holds"] for finding in json.loads(programs.stdout)["findings"]}
+        assert findings == {"k-anonymity": False, "distinct-l-diversity": True}
+
+    def test_the_raw_table_fails(self, portcullis, shop):
+        """Somebody publishes the table itself, each row as its own class."""
+        lines = (shop / "table.csv").read_text().splitlines()
+        rows = [line.split(",") for line in lines[1:]]
+        raw = ["age,city,item,shop,class", *(f"{','.join(row[1:5])},{number}" for number, row in enumerate(rows))]
+        (shop / "raw.csv").write_text("\n".join(raw))
+        result = portcullis("audit", shop / "table.csv", shop / "raw.csv", "--policy", shop / "policy.yaml")
+        assert result.exit_code == 1
+        assert MARK not in result.output
+
+    def test_a_published_person_is_a_fault(self, portcullis, shop):
+        self.publish(portcullis, shop)
+        lines = (shop / "out.csv").read_text().splitlines()
+        leaky = [f"{line},{'id' if number == 0 else MARK}" for number, line in enumerate(lines)]
+        (shop / "leaky.csv").write_text("\n".join(leaky))
+        result = portcullis("audit", shop / "table.csv", shop / "leaky.csv", "--policy", shop / "policy.yaml")
+        assert result.exit_code == 1
+        assert "columns that the schema does not let out: id" in result.stderr
+        assert MARK not in result.output
+
+
+class TestPolicyCheck:
+    def test_a_usable_policy(self, portcullis, shop):
+        people = portcullis("policy", "check", shop / "policy.yaml", "--table", shop / "table.csv")
+        assert people.exit_code == 0
+        assert "shop: usable for tables; guarantees k-anonymity 4" in people.stdout
+        programs = portcullis("policy", "check", shop / "policy.yaml", "--table", shop / "table.csv", "--json")
+        assert json.loads(programs.stdout)["rows"] == 80
+
+    def test_all_problems_for_programs(self, portcullis, shop):
+        (shop / "policy.yaml").write_text((shop / "policy.yaml").read_text().replace("person:", "persn:"))
+        result = portcullis("policy", "check", shop / "policy.yaml", "--json")
+        assert result.exit_code == 2
+        paths = {problem["path"] for problem in json.loads(result.stdout)["problems"]}
+        assert paths == {"schema.persn", "schema.person"}
+
+    def test_a_public_field_that_points_at_persons_draws_a_warning(self, portcullis, shop):
+        (shop / "policy.yaml").write_text((shop / "policy.yaml").read_text().replace("[shop]", "[shop, note]"))
+        lines = (shop / "table.csv").read_text().splitlines()
+        unique = [line if number == 0 else f"{line}{number}" for number, line in enumerate(lines)]
+        (shop / "table.csv").write_text("\n".join(unique))
+        result = portcullis("policy", "check", shop / "policy.yaml", "--table", shop / "table.csv")
+        assert result.exit_code == 0
+        assert "'note' has 80 different values in 80 rows" in result.stderr
+        assert "'shop'" not in result.stderr
+        assert MARK not in result.output
+
+    def test_a_policy_that_cannot_work_with_the_table(self, portcullis, shop):
+        (shop / "policy.yaml").write_text((shop / "policy.yaml").read_text().replace("k: 4", "k: 200"))
+        result = portcullis("policy", "check", shop / "policy.yaml", "--table", shop / "table.csv")
+        assert result.exit_code == 2
+        assert "guarantee.k: k-anonymity of 200 cannot be met" in result.stderr
+        assert "the nearest feasible value is 80" in result.stderr
