@@ -256,6 +256,13 @@ class TestOutsider:
         assert found.fewest_persons.tolist() == publication.sizes.tolist()
         assert (found.most_rows == 1).all()
 
+    def test_every_class_is_bounded_by_its_own_persons(self):
+        publication = example()
+        table = replace(publication.table, persons=np.array([1, 1, 2, 2, 3, 3, 4, 5]))
+        found = match(table, published_of(Publication.of(table, publication.classes)))
+        assert found.fewest_persons.tolist() == [2, 3]
+        assert found.most_rows.tolist() == [2, 2]
+
     def test_repeated_persons_give_a_lower_bound_and_it_is_said(self):
         publication = example()
         table = replace(publication.table, persons=np.array([1, 1, 2, 3, 4, 5, 6, 7]))

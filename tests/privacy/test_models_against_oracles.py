@@ -221,6 +221,13 @@ def test_what_the_reference_does_not_have_violates(model, attribute, reference):
     assert model.achieved(groups)[0] == np.inf
 
 
+def test_disclosure_stays_below_its_bound():
+    groups = counted(ILLNESS, [5, 5, 5, 5], [3, 2, 2, 2])
+    (achieved,) = DeltaDisclosure(1).achieved(groups).tolist()
+    assert DeltaDisclosure(achieved * (1 + 1e-9)).holds(groups).all()
+    assert not DeltaDisclosure(achieved).holds(groups).any()
+
+
 def test_disclosure_needs_every_value_of_the_reference():
     groups = counted(ILLNESS, [5, 5, 5, 5], [2, 2, 2, 0], [2, 2, 2, 2])
     assert DeltaDisclosure(9).holds(groups).tolist() == [False, True]
