@@ -1,0 +1,266 @@
+"""From a publication to the parts of its report; each part can be measured by itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microdata import (
+    Attribute,
+    Category,
+    Publication,
+    Schema,
+    attribute_loss,
+    entropy_loss,
+)
+from privacy import (
+    Audit,
+    BetaLikeness,
+    DistinctDiversity,
+    EntropyDiversity,
+    Groups,
+    Histogram,
+    KAnonymity,
+    Model,
+    TCloseness,
+    audit,
+    risks,
+    risks_before,
+)
+from privacy import Risk as MeasuredRisk
+from service.report.sections import (
+    Asked,
+    AttributeLoss,
+    Distribution,
+    Loss,
+    Measure,
+    QueryError,
+    Refused,
+    Result,
+    Risk,
+    RiskFigures,
+    Rows,
+    SizeBin,
+    Sizes,
+    TableReport,
+    ValueShare,
+    Within,
+)
+from static_algos import query_errors
+
+MOST_BINS = 16
+"""Bars of the histogram of class sizes."""
+MOST_VALUES = 24
+"""Bars of a distribution; rarer values are shown together, numbers in runs."""
+QUERIES = 1_000
+"""Random counting queries; fewer where there are very many classes."""
+ERROR_LIMITS = (0.1, 0.25, 0.5, 1.0)
+
+
+def table_report(
+    publication: Publication,
+    models: Sequence[Model],
+    *,
+    asked: Asked,
+    seconds: float,
+    name: str | None = None,
+    audited: Audit | None = None,
+    refused: Sequence[Refused] = (),
+    repeatable: bool = False,
+) -> TableReport:
+    """Everything there is to say about a publication, free of quasi-identifiers' values and persons."""
+    table = publication.table
+    groups = Groups.of(table.schema, table.persons, table.sensitive, publication.classes, len(publication.boxes))
+    audited = audited or audit(table, publication, models)
+    return TableReport(
+        name=name,
+        asked=asked,
+        holds=audited.holds,
+        seconds=round(seconds, 3),
+        repeatable=repeatable,
+        rows=_rows(publication, refused),
+        results=_results(audited, models),
+        measured=measures(table.schema, groups),
+        loss=loss_of(publication),
+        sizes=sizes_of(groups),
+        risk=_risk(publication),
+        queries=_queries(publication),
+        sensitive=distributions(groups),
+        details=dict(publication.details),
+    )
+
+
+def _rows(publication: Publication, refused: Sequence[Refused]) -> Rows:
+    given = len(publication.table)
+    return Rows(
+        given=given,
+        published=given - publication.suppressed,
+        suppressed=publication.suppressed,
+        suppressed_share=publication.suppressed / given if given else 0.0,
+        refused=list(refused),
+    )
+
+
+def _results(audited: Audit, models: Sequence[Model]) -> list[Result]:
+    return [
+        Result(
+            model=finding.model,
+            asked=finding.asked,
+            achieved=finding.achieved,
+            holds=finding.holds,
+            failing=finding.failing,
+            more_is_safer=model.more_is_safer,
+        )
+        for finding, model in zip(audited.findings, models, strict=True)
+    ]
+
+
+def measures(schema: Schema, groups: Groups) -> list[Measure]:
+    """k, and ℓ, t and β of every sensitive attribute, whether they were asked for or not.
+
+    Closeness bounds no single value's gain, and a bounded gain says nothing about related values: so both are shown.
+    """
+    models: list[Model] = [KAnonymity(1)]
+    for attribute in schema.sensitive:
+        name = attribute.name
+        models += [
+            DistinctDiversity(1, name),
+            EntropyDiversity(1, name),
+            TCloseness(1, attribute=name),
+            BetaLikeness(1, "basic", name),
+        ]
+    return [_measure(model, groups) for model in models]
+
+
+def _measure(model: Model, groups: Groups) -> Measure:
+    achieved = model.achieved(groups)
+    worst = typical = None
+    if len(groups):
+        worst = _finite(achieved.min() if model.more_is_safer else achieved.max())
+        order = np.argsort(achieved)
+        running = np.cumsum(groups.rows[order])
+        typical = _finite(achieved[order[np.searchsorted(running, running[-1] / 2)]])
+    return Measure(model=model.label, worst=worst, typical=typical, more_is_safer=model.more_is_safer)
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def loss_of(publication: Publication) -> Loss:
+    """Loss over all published rows, and by quasi-identifier."""
+    table, sizes = publication.table, publication.sizes
+    rows = max(int(sizes.sum()), 1)
+    each = sizes @ attribute_loss(publication.boxes) / rows
+    entropy = entropy_loss(table.quasi, publication.classes, publication.boxes)
+    return Loss(
+        mean=publication.loss,
+        attributes=[
+            AttributeLoss(name=attribute.name, loss=float(each[a]), entropy=float(entropy[a]), weight=weight)
+            for a, (attribute, weight) in enumerate(zip(table.schema.quasi, table.schema.weights, strict=True))
+        ],
+    )
+
+
+def sizes_of(groups: Groups) -> Sizes | None:
+    """How large the classes are; None where there is none."""
+    if not len(groups):
+        return None
+    rows = groups.rows
+    return Sizes(
+        classes=len(groups),
+        smallest=int(rows.min()),
+        median=float(np.median(rows)),
+        mean=float(rows.mean()),
+        largest=int(rows.max()),
+        fewest_persons=int(groups.persons.min()),
+        largest_person_share=float((groups.most / rows).max()),
+        bins=_bins(rows),
+    )
+
+
+def _bins(rows: NDArray[np.int64]) -> list[SizeBin]:
+    """One bar per size where there are few, otherwise bars that grow in proportion."""
+    low, high = int(rows.min()), int(rows.max())
+    edges = np.arange(low, high + 2)
+    if len(edges) > MOST_BINS + 1:
+        edges = np.unique(np.rint(np.geomspace(low, high + 1, MOST_BINS + 1)).astype(np.int64))
+    return [
+        SizeBin(first=first, last=last - 1, classes=int(inside.sum()), rows=int(rows[inside].sum()))
+        for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+        for inside in [(rows >= first) & (rows < last)]
+    ]
+
+
+def _risk(publication: Publication) -> Risk:
+    before, after = risks_before(publication.table).prosecutor, risks(publication).prosecutor
+    return Risk(threshold=after.threshold, before=_figures(before), after=_figures(after))
+
+
+def _figures(risk: MeasuredRisk) -> RiskFigures:
+    return RiskFigures(highest=risk.highest, average=risk.average, above=risk.above)
+
+
+def _queries(publication: Publication) -> QueryError:
+    predicates, selectivity = min(3, len(publication.table.schema.quasi)), 0.1
+    count = int(min(QUERIES, max(100, 5e7 / max(len(publication.boxes), 1))))
+    errors = query_errors(publication, predicates=predicates, selectivity=selectivity, queries=count)
+    return QueryError(
+        queries=len(errors),
+        predicates=predicates,
+        selectivity=selectivity,
+        median=float(np.median(errors)) if len(errors) else None,
+        within=[Within(error=limit, queries=float(np.mean(errors <= limit))) for limit in ERROR_LIMITS if len(errors)],
+    )
+
+
+def distributions(groups: Groups) -> list[Distribution]:
+    """Each sensitive attribute overall and in the class that is farthest from it."""
+    return [_distribution(histogram, groups) for histogram in groups.histograms if len(groups)]
+
+
+def _distribution(histogram: Histogram, groups: Groups) -> Distribution:
+    attribute = histogram.attribute
+    distance = TCloseness(1, attribute=attribute.name).achieved(groups)
+    one = int(distance.argmax())
+    own = slice(histogram.starts[one], histogram.starts[one + 1])
+    inside = np.zeros(len(histogram.reference))
+    inside[histogram.values[own]] = histogram.counts[own]
+    return Distribution(
+        attribute=attribute.name,
+        distance=float(distance[one]),
+        rows=int(groups.rows[one]),
+        values=_shares(attribute, histogram.reference / max(histogram.total, 1), inside / groups.rows[one]),
+    )
+
+
+def _shares(attribute: Attribute, table: NDArray[np.float64], worst: NDArray[np.float64]) -> list[ValueShare]:
+    if isinstance(attribute, Category):
+        return _category_shares(attribute.hierarchy.leaves, table, worst)
+    starts = np.arange(0, len(table), math.ceil(len(table) / MOST_VALUES))
+    ends = np.append(starts[1:], len(table)) - 1
+    grid = attribute.grid or 1.0
+    values = [
+        (f"{attribute.low + first * grid:g}", f"{attribute.low + last * grid:g}")
+        for first, last in zip(starts, ends, strict=True)
+    ]
+    sums = np.add.reduceat(table, starts), np.add.reduceat(worst, starts)
+    return [
+        ValueShare(label=first if first == last else f"{first} … {last}", table=float(a), worst=float(b))
+        for (first, last), a, b in zip(values, *sums, strict=True)
+    ]
+
+
+def _category_shares(labels: Sequence[str], table: NDArray[np.float64], worst: NDArray[np.float64]) -> list[ValueShare]:
+    """The most frequent values in the order of the hierarchy, the others together."""
+    order = np.argsort(-np.maximum(table, worst), kind="stable")
+    shown = np.sort(order if len(order) <= MOST_VALUES else order[: MOST_VALUES - 1])
+    result = [ValueShare(label=labels[value], table=float(table[value]), worst=float(worst[value])) for value in shown]
+    rest = np.setdiff1d(order, shown)
+    if len(rest):
+        label = f"{len(rest)} other values"
+        result.append(ValueShare(label=label, table=float(table[rest].sum()), worst=float(worst[rest].sum())))
+    return result

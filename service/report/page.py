@@ -1,0 +1,189 @@
+"""The report as one page that needs nothing else: no script, no font, no network."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from importlib.resources import files
+
+from service.report.figures import Bar, bars, bullet, card, facts, histogram, number, percent, tile
+from service.report.sections import Distribution, Loss, Measure, QueryError, Result, Risk, Rows, Sizes, TableReport
+
+
+def report_html(report: TableReport) -> str:
+    """The page of one anonymized table."""
+    title = f"Report: {report.name}" if report.name else "Report"
+    cards = [
+        results_card(report.results),
+        measured_card(report.measured),
+        loss_card(report.loss),
+        sizes_card(report.sizes),
+        *(sensitive_card(one) for one in report.sensitive),
+        risk_card(report.risk),
+        queries_card(report.queries),
+        *([refused_card(report.rows)] if report.rows.refused else []),
+        details_card(report),
+    ]
+    return page(title, header(report, title) + tiles(report) + f'<div class="cards">{"".join(cards)}</div>')
+
+
+def page(title: str, body: str) -> str:
+    """A whole page with the style of all reports."""
+    style = files("service.report").joinpath("page.css").read_text(encoding="utf-8")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{escape(title)}</title><style>{style}</style></head><body><main>{body}</main></body></html>\n"
+    )
+
+
+def header(report: TableReport, title: str) -> str:
+    """What was asked, how it went, and whether the result may be released."""
+    state, words = ("good", "The guarantee holds") if report.holds else ("bad", "The guarantee does not hold")
+    asked = ", ".join(
+        f"{name} = {_short(value)}" for name, value in report.asked.parameters.items() if value not in (None, {}, [])
+    )
+    warning = (
+        '<p class="warning">Made with a seed, which makes it repeatable: for experiments, not for release.</p>'
+        if report.repeatable
+        else ""
+    )
+    how = f"{report.asked.algorithm or 'no algorithm'} · {asked} · {number(report.seconds)} s"
+    return (
+        f'<header><h1>{escape(title)}</h1><p class="state {state}">{words} in every class.</p>'
+        f"<p>{escape(how)}</p>{warning}</header>"
+    )
+
+
+def tiles(report: TableReport) -> str:
+    """The numbers that people ask for first."""
+    rows, risk = report.rows, report.risk
+    error = report.queries.median
+    return (
+        '<div class="tiles">'
+        + tile(number(rows.published), "rows published", f"of {number(rows.given)}")
+        + tile(percent(rows.suppressed_share), "suppressed", f"{number(rows.suppressed)} rows")
+        + tile(
+            number(report.sizes.classes if report.sizes else 0),
+            "classes",
+            f"{number(report.sizes.fewest_persons)} persons or more" if report.sizes else "",
+        )
+        + tile(percent(report.loss.mean), "mean loss")
+        + tile(percent(risk.after.highest), "highest risk of a row", f"{percent(risk.before.highest)} before")
+        + tile("–" if error is None else percent(error), "median query error")
+        + "</div>"
+    )
+
+
+def results_card(results: list[Result]) -> str:
+    """Achieved against asked."""
+    lines = "".join(
+        f'<tr><th scope="row">{escape(one.model)}</th>'
+        f"<td>{bullet(one.asked, one.achieved, more_is_safer=one.more_is_safer, holds=one.holds)}</td>"
+        f'<td class="value">{"✓" if one.holds else "✗"} {number(one.achieved)}<small>{_limit(one)}</small></td></tr>'
+        for one in results
+    )
+    return card(
+        "Asked and achieved",
+        "The bar shows the least safe class. It has to end in the shaded part; the line is what was asked.",
+        f'<table class="bars"><tbody>{lines}</tbody></table>',
+    )
+
+
+def measured_card(measured: list[Measure]) -> str:
+    """What holds beside what was asked."""
+    lines = [
+        (one.model, number(one.worst), number(one.typical), "more" if one.more_is_safer else "less") for one in measured
+    ]
+    return card(
+        "Measured, asked for or not",
+        "Closeness says little about single values, likeness little about related ones: look at both.",
+        facts(("model", "least safe class", "median row", "safer is"), lines),
+    )
+
+
+def loss_card(loss: Loss) -> str:
+    """Loss per attribute."""
+    lines = [Bar(one.name, (one.loss, one.entropy)) for one in loss.attributes]
+    return card(
+        "Loss by attribute",
+        "How much of an attribute's domain a published value covers on average, and how much of the attribute's "
+        "information is gone.",
+        bars(lines, ("share of the domain", "information lost")),
+    )
+
+
+def sizes_card(sizes: Sizes | None) -> str:
+    """Class sizes."""
+    if sizes is None:
+        return card("Class sizes", "No class is published.")
+    columns = [(one.first, one.last, one.classes) for one in sizes.bins]
+    sentence = (
+        f"From {number(sizes.smallest)} to {number(sizes.largest)} rows, {number(sizes.median)} in the median. "
+        f"Nobody has more than {percent(sizes.largest_person_share)} of the rows of a class."
+    )
+    return card("Class sizes", sentence, histogram(columns, "rows in a class (height: number of classes)"))
+
+
+def sensitive_card(one: Distribution) -> str:
+    """A sensitive attribute overall and in the worst class."""
+    top = max((max(value.table, value.worst) for value in one.values), default=1.0) or 1.0
+    return card(
+        f"Sensitive: {one.attribute}",
+        f"All rows against the class that is farthest from them: {number(one.rows)} rows, earth mover's distance "
+        f"{number(one.distance)}.",
+        bars(
+            [Bar(value.label, (value.table, value.worst)) for value in one.values], ("all rows", "that class"), top=top
+        ),
+    )
+
+
+def risk_card(risk: Risk) -> str:
+    """Risk before and after."""
+    lines = [
+        Bar("highest", (risk.before.highest, risk.after.highest)),
+        Bar("average", (risk.before.average, risk.after.average)),
+        Bar(f"rows above {percent(risk.threshold)}", (risk.before.above, risk.after.above)),
+    ]
+    return card(
+        "Re-identification risk",
+        "How likely somebody finds the right row who knows that a person is in the table, and all about the person "
+        "that is generalized here.",
+        bars(lines, ("before", "after")),
+    )
+
+
+def queries_card(queries: QueryError) -> str:
+    """How well the publication answers counting queries."""
+    lines = [Bar(f"at most {percent(one.error)} off", (one.queries,)) for one in queries.within]
+    asked = (
+        f"{number(queries.queries)} random counts over {number(queries.predicates)} attributes and a sensitive one, "
+        f"each of about {percent(queries.selectivity)} of the rows: so many are answered this well."
+    )
+    return card("Query error", asked, bars(lines))
+
+
+def refused_card(rows: Rows) -> str:
+    """Rows that were not read."""
+    lines = [(one.field, one.reason, number(one.rows)) for one in rows.refused]
+    return card(
+        "Refused rows", "They do not fit the schema and are not published.", facts(("field", "reason", "rows"), lines)
+    )
+
+
+def details_card(report: TableReport) -> str:
+    """Parameters and what the algorithm says, for those who want to know."""
+    text = json.dumps({"asked": report.asked.model_dump(), "details": report.details}, indent=2, ensure_ascii=False)
+    return f'<details class="card wide"><summary>Parameters and details</summary><pre>{escape(text)}</pre></details>'
+
+
+def _limit(one: Result) -> str:
+    asked = f"{'at least' if one.more_is_safer else 'at most'} {number(one.asked)}"
+    return asked if one.holds else f"{asked}; {number(one.failing)} classes fail"
+
+
+def _short(value: object) -> str:
+    if isinstance(value, dict):
+        return f"({', '.join(f'{name} {_short(one)}' for name, one in value.items() if one is not None)})"
+    return number(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,166 @@
+"""The parts of a report, as data. Shares are from 0 to 1; what cannot be expressed as a number is null."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Section(BaseModel):
+    """Base of every part."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Asked(Section):
+    """What was asked for."""
+
+    algorithm: str | None
+    parameters: dict[str, Any]
+
+
+class Refused(Section):
+    """Rows that were not read, by field and reason."""
+
+    field: str
+    reason: str
+    rows: int
+
+
+class Rows(Section):
+    """What became of the rows."""
+
+    given: int
+    published: int
+    suppressed: int
+    suppressed_share: float
+    refused: list[Refused] = []
+
+
+class Result(Section):
+    """One privacy model that was asked for."""
+
+    model: str
+    asked: float
+    achieved: float | None = Field(description="of the least safe class")
+    holds: bool
+    failing: int = Field(description="classes that do not meet it")
+    more_is_safer: bool
+
+
+class Measure(Section):
+    """One privacy model, whether asked for or not, as measured."""
+
+    model: str
+    worst: float | None = Field(description="of the least safe class")
+    typical: float | None = Field(description="median over the rows")
+    more_is_safer: bool
+
+
+class AttributeLoss(Section):
+    """What generalization cost in one quasi-identifier."""
+
+    name: str
+    loss: float = Field(description="mean share of the domain that a published value covers")
+    entropy: float = Field(description="share of the attribute's information that is lost")
+    weight: float
+
+
+class Loss(Section):
+    """What generalization cost."""
+
+    mean: float
+    attributes: list[AttributeLoss]
+
+
+class SizeBin(Section):
+    """Classes with `first` to `last` rows."""
+
+    first: int
+    last: int
+    classes: int
+    rows: int
+
+
+class Sizes(Section):
+    """How large the classes are."""
+
+    classes: int
+    smallest: int
+    median: float
+    mean: float
+    largest: int
+    fewest_persons: int
+    largest_person_share: float = Field(description="of the rows of one class")
+    bins: list[SizeBin]
+
+
+class RiskFigures(Section):
+    """Risk that a row is traced to its person by somebody who knows that the person is in the table."""
+
+    highest: float
+    average: float
+    above: float = Field(description="share of the rows with a risk above the threshold")
+
+
+class Risk(Section):
+    """Re-identification risk."""
+
+    threshold: float
+    before: RiskFigures
+    after: RiskFigures
+
+
+class Within(Section):
+    """Share of the queries whose relative error is at most `error`."""
+
+    error: float
+    queries: float
+
+
+class QueryError(Section):
+    """Relative error of random counting queries that are answered from the publication."""
+
+    queries: int
+    predicates: int
+    selectivity: float
+    median: float | None
+    within: list[Within]
+
+
+class ValueShare(Section):
+    """Share of one sensitive value (or of a few together)."""
+
+    label: str
+    table: float
+    worst: float
+
+
+class Distribution(Section):
+    """A sensitive attribute in the whole table, and in the class that is farthest from it."""
+
+    attribute: str
+    distance: float = Field(description="earth mover's distance of that class from the table")
+    rows: int = Field(description="rows of that class")
+    values: list[ValueShare]
+
+
+class TableReport(Section):
+    """The report of one anonymized table."""
+
+    version: int = 1
+    name: str | None
+    asked: Asked
+    holds: bool
+    seconds: float
+    repeatable: bool = Field(description="made with a seed: not for release")
+    rows: Rows
+    results: list[Result]
+    measured: list[Measure]
+    loss: Loss
+    sizes: Sizes | None = Field(description="null where no class is published")
+    risk: Risk
+    queries: QueryError
+    sensitive: list[Distribution]
+    details: dict[str, Any] = Field(description="what the algorithm says about its run")
