@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +13,8 @@ from microdata import words, write_published
 from service.cli.findings import say_audit
 from service.cli.output import progress_bar, say, warn
 from service.policy import load_policy
-from service.report import table_report
-from service.tables import anonymize_table
+from service.report import report_html
+from service.tables import anonymize_table, report_on
 
 
 def anonymize(
@@ -22,6 +22,7 @@ def anonymize(
     policy: Annotated[Path, typer.Option(help="Policy with an algorithm for tables.")],
     out: Annotated[Path, typer.Option(help="Where to write the published table; the ending says the format.")],
     report: Annotated[Path | None, typer.Option(help="Also write the report, as JSON.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Also write the report as one page with plots.")] = None,
     seed: Annotated[
         int | None, typer.Option(help="Repeatable randomness for tests and experiments: not for release.")
     ] = None,
@@ -29,25 +30,30 @@ def anonymize(
     """Anonymize a table. It is audited before anything is written: exit status 3 if that ever failed."""
     if seed is not None:
         warn(f"warning: --seed {seed} makes the result repeatable; it is for experiments, not for release")
-    _check_targets(table, policy, out, report)
+    _check_targets(table, policy, {"--out": out, "--report": report, "--html": html})
     loaded = load_policy(policy)
     started = time.monotonic()
     with progress_bar() as progress:
         result = anonymize_table(loaded, table, seed=seed, progress=progress)
         seconds = time.monotonic() - started
         write_published(result.publication, out, words=words(seed), progress=progress)
-    if report is not None:
-        report.write_text(json.dumps(table_report(loaded, result, seconds), indent=2), encoding="utf-8")
+    if report or html:
+        made = report_on(loaded, result, seconds=seconds, repeatable=seed is not None)
+        if report:
+            report.write_text(made.model_dump_json(indent=2), encoding="utf-8")
+        if html:
+            html.write_text(report_html(made), encoding="utf-8")
     if len(result.refusals):
         warn(f"warning: refused rows were left out\n{result.refusals.describe()}")
     say_audit(result.audit)
-    say(f"wrote {out} after {seconds:.1f} s" + (f", and the report to {report}" if report else ""))
+    reports = " and ".join(str(path) for path in (report, html) if path)
+    say(f"wrote {out} after {seconds:.1f} s" + (f", and the report to {reports}" if reports else ""))
 
 
-def _check_targets(table: Path, policy: Path, out: Path, report: Path | None) -> None:
+def _check_targets(table: Path, policy: Path, targets: Mapping[str, Path | None]) -> None:
     """A result must not replace what it is made from, nor one result another."""
     seen = {path.resolve(): name for path, name in ((table, "the table"), (policy, "the policy"))}
-    for path, option in ((out, "--out"), (report, "--report")):
+    for option, path in targets.items():
         if path is None:
             continue
         if not path.parent.is_dir():

@@ -67,6 +67,7 @@ def table_report(
     asked: Asked,
     seconds: float,
     name: str | None = None,
+    fingerprint: str | None = None,
     audited: Audit | None = None,
     refused: Sequence[Refused] = (),
     repeatable: bool = False,
@@ -77,6 +78,7 @@ def table_report(
     audited = audited or audit(table, publication, models)
     return TableReport(
         name=name,
+        fingerprint=fingerprint,
         asked=asked,
         holds=audited.holds,
         seconds=round(seconds, 3),

@@ -150,7 +150,8 @@ class TableReport(Section):
     """The report of one anonymized table."""
 
     version: int = 1
-    name: str | None
+    name: str | None = Field(description="of the policy")
+    fingerprint: str | None = Field(description="of the policy: the same wherever it publishes alike")
     asked: Asked
     holds: bool
     seconds: float

@@ -86,14 +86,16 @@ def test_algorithms_for_people_and_programs(portcullis):
 
 class TestAnonymize:
     def test_writes_what_passes_its_audit(self, portcullis, shop):
-        out, report = shop / "out.csv", shop / "report.json"
+        out, report, page = shop / "out.csv", shop / "report.json", shop / "report.html"
         result = portcullis(
-            "anonymize", shop / "table.csv", "--policy", shop / "policy.yaml", "--out", out, "--report", report
+            *("anonymize", shop / "table.csv", "--policy", shop / "policy.yaml", "--out", out),
+            *("--report", report, "--html", page),
         )
         assert result.exit_code == 0, result.output
         assert len(out.read_text().splitlines()) == 81
-        assert json.loads(report.read_text())["audit"]["holds"] is True
-        assert MARK not in result.output + out.read_text() + report.read_text()
+        assert json.loads(report.read_text())["holds"] is True
+        assert "The guarantee holds" in page.read_text()
+        assert MARK not in result.output + out.read_text() + report.read_text() + page.read_text()
         assert "not for release" not in result.output
         again = portcullis("audit", shop / "table.csv", out, "--policy", shop / "policy.yaml")
         assert again.exit_code == 0, again.output
