@@ -36,7 +36,8 @@ def anonymize_table(policy: Policy, path: Path, *, seed: int | None = None, prog
 def report_on(policy: Policy, result: Anonymized, *, seconds: float, repeatable: bool = False) -> TableReport:
     """The report of a table that was anonymized under a policy."""
     refused = [
-        Refused(field=field, reason=reason.code, rows=rows) for (field, reason), rows in result.refusals.counts().items()
+        Refused(field=field, reason=reason.code, rows=rows)
+        for (field, reason), rows in result.refusals.counts().items()
     ]
     return table_report(
         result.publication,
