@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
 from microdata import PersonSource
@@ -109,7 +109,7 @@ def _topic(value: str) -> str:
     return value
 
 
-Topic: TypeAlias = Annotated[str, BeforeValidator(_topic)]
+Topic: TypeAlias = Annotated[str, AfterValidator(_topic)]
 
 
 class StreamSection(Section):

@@ -185,9 +185,9 @@ def _parameters(file: PolicyFile, problems: list[Problem]) -> BaseModel | None:
     try:
         if name is None:
             return validated(Guarantee, given, at)
-        if name in STATIC_ALGORITHMS:
+        if isinstance(name, str) and name in STATIC_ALGORITHMS:
             return validated(STATIC_ALGORITHMS[name].parameters, given, at)
-        if name in STREAM_ALGORITHMS:
+        if isinstance(name, str) and name in STREAM_ALGORITHMS:
             return validated(STREAM_ALGORITHMS[name].parameters, given, at)
     except PolicyError as error:
         problems.extend(error.problems)

@@ -9,11 +9,13 @@ from cli_world import MARK
 
 import service.tables
 from microdata import Publication
+from service.cli import commands
 from static_algos import STATIC_ALGORITHMS
 
-COMMANDS = [("anonymize",), ("audit",), ("policy", "check"), ("policy", "init"), ("algorithms",), ("demo",)]
+COMMANDS = [("policy", "check"), ("policy", "init"), *((name,) for name in commands.COMMANDS if name != "policy")]
 
 
+@pytest.mark.filterwarnings("ignore:read_text is deprecated")  # kafka-python's protocol package, on import
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example(portcullis, command):
     result = portcullis(*command, "--help")
@@ -225,3 +227,57 @@ class TestPolicyCheck:
         assert result.exit_code == 2
         assert "guarantee.k: k-anonymity of 200 cannot be met" in result.stderr
         assert "the nearest feasible value is 80" in result.stderr
+
+
+class TestPolicyInit:
+    def test_proposes_a_policy_that_can_be_used(self, portcullis, shop):
+        lines = (shop / "table.csv").read_text().splitlines()
+        unique = [line if number == 0 else f"{line}{number}" for number, line in enumerate(lines)]
+        (shop / "table.csv").write_text("\n".join(unique))
+        result = portcullis("policy", "init", shop / "table.csv", "--out", shop / "proposed")
+        assert result.exit_code == 0, result.output
+        assert "id: person" in result.stdout
+        assert "note: left out" in result.stdout
+        written = "".join(path.read_text() for path in (shop / "proposed").rglob("*.*") if path.is_file())
+        assert MARK not in result.output + written
+        policy = shop / "proposed" / "policy.yaml"
+        checked = portcullis("policy", "check", policy, "--table", shop / "table.csv")
+        assert checked.exit_code == 0, checked.output
+        made = portcullis("anonymize", shop / "table.csv", "--policy", policy, "--out", shop / "out.csv")
+        assert made.exit_code == 0, made.output
+        assert MARK not in made.output + (shop / "out.csv").read_text()
+
+    def test_replaces_nothing(self, portcullis, shop):
+        before = (shop / "policy.yaml").read_text()
+        result = portcullis("policy", "init", shop / "table.csv", "--out", shop)
+        assert result.exit_code == 2
+        assert "exists already" in result.stderr
+        assert (shop / "policy.yaml").read_text() == before
+
+    @pytest.mark.parametrize(
+        ("content", "expected"),
+        [
+            ("", "the file is empty"),
+            ("id,age\n", "no rows"),
+            (f"{MARK},31\n{MARK},32\n", "does not read like a header"),
+        ],
+    )
+    def test_bad_tables(self, portcullis, shop, content, expected):
+        (shop / "table.csv").write_text(content)
+        result = portcullis("policy", "init", shop / "table.csv", "--out", shop / "proposed")
+        assert result.exit_code == 2
+        assert expected in result.stderr
+        assert MARK not in result.output
+
+
+def test_the_demo_shows_before_and_after(portcullis, tmp_path):
+    result = portcullis("demo", "--rows", 2_000, "--keep", tmp_path / "kept")
+    assert result.exit_code == 0, result.output
+    assert "NO, fails in" in result.stdout.split("4. ")[0]
+    assert "NO" not in result.stdout.split("4. ")[1]
+    assert {path.name for path in (tmp_path / "kept").iterdir()} == {
+        "hierarchies",
+        "orders-safe.csv",
+        "orders.csv",
+        "policy.yaml",
+    }

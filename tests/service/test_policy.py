@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from microdata import Category, Number, PersonSource
-from service.policy import PolicyError, load_policy, parse_policy
+from service.policy import PolicyError, PolicyFile, load_policy, parse_policy
 
 POLICY = {
     "name": "orders",
@@ -233,3 +233,52 @@ def test_an_audit_policy_runs_nothing():
         with pytest.raises(PolicyError, match=r"guarantee\.algorithm: a (table|stream) needs one of .*given nothing"):
             run()
     assert [model.name for model in policy.models()] == ["k-anonymity"]
+
+
+CASTLE = {"algorithm": "castle", "k": 10, "l": 2, "delay": {"tuples": 50, "seconds": 5}}
+STREAM = {"input": "orders.raw", "output": "orders.safe", "start": "earliest"}
+
+
+def streaming(**changes):
+    return {**POLICY, "guarantee": {**CASTLE, **changes}, "stream": STREAM}
+
+
+def test_a_stream_policy_makes_engines():
+    policy = parse_policy(streaming())
+    assert policy.kind == "stream"
+    assert policy.stream.emit == "clusters"
+    assert policy.engine() is not policy.engine()
+    assert [model.name for model in policy.models()] == ["k-anonymity", "distinct-l-diversity"]
+    with pytest.raises(PolicyError, match=r"a table needs one of .*given 'castle'"):
+        policy.algorithm()
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"delay": {"tuples": 5}}, "guarantee.delay: within δ=5 tuples there are never k=10 persons; the nearest"),
+        ({"delay": {"tupels": 50}}, "guarantee.delay.tupels: unknown key; did you mean 'tuples'?"),
+        ({"delay": {"tuples": 50, "seconds": 0}}, "guarantee.delay.seconds: must be greater than 0, given 0"),
+        ({"l": 4}, "guarantee.l: "),
+        ({"eta": 0}, "guarantee.eta: must be greater than or equal to 1, given 0"),
+        ({"algorithm": ["castle"]}, "guarantee.algorithm: must be one of"),
+        ({"algorithm": "mondrian"}, "guarantee.delay: unknown key"),
+    ],
+)
+def test_stream_mistakes(changes, expected):
+    found = problems(streaming(**changes))
+    assert any(expected in problem for problem in found), found
+
+
+def test_a_stream_keeps_its_fingerprint_where_only_the_way_in_changes():
+    original = parse_policy(streaming()).fingerprint()
+    for change in ({"start": "latest"}, {"dead_letters": "dead"}, {"allow_compacted": True}):
+        assert parse_policy({**streaming(), "stream": {**STREAM, **change}}).fingerprint() == original
+    for change in ({"input": "other"}, {"output": "other"}, {"emit": "tuples"}):
+        assert parse_policy({**streaming(), "stream": {**STREAM, **change}}).fingerprint() != original
+    assert parse_policy(streaming(mu=7)).fingerprint() != original
+
+
+def test_the_policy_has_a_json_schema():
+    schema = PolicyFile.model_json_schema()
+    assert {"name", "schema", "guarantee", "stream", "table"} == set(schema["properties"])
