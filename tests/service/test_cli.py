@@ -15,7 +15,7 @@ from static_algos import STATIC_ALGORITHMS
 COMMANDS = [("policy", "check"), ("policy", "init"), *((name,) for name in commands.COMMANDS if name != "policy")]
 
 
-@pytest.mark.filterwarnings("ignore:read_text is deprecated")  # kafka-python's protocol package, on import
+@pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated")  # kafka-python's protocol package, on import
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example(portcullis, command):
     result = portcullis(*command, "--help")
