@@ -51,7 +51,9 @@ COMMANDS = {
         "Run an embedded Kafka broker for development.",
         "portcullis broker --port 9092",
     ),
-    "demo": Command("service.cli.demo:demo", "Show what is there, on a sample.", "portcullis demo --keep demo-files"),
+    "demo": Command(
+        "service.cli.demo:demo", "Show a stream being anonymized, live.", "portcullis demo --events 100000 --exit"
+    ),
 }
 
 

@@ -1,74 +1,93 @@
-"""`portcullis demo`: what is there, shown on a sample."""
+"""`portcullis demo`: the whole way of an event, on one machine: broker, producer, worker, consumer, and an audit."""
 
 from __future__ import annotations
 
+import sys
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
-import numpy as np
-import pyarrow.csv
 import typer
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
 
-from microdata import Publication, read_sample, read_table, write_published
-from privacy import audit, risks, risks_before
-from service.cli.findings import say_audit
-from service.cli.output import progress_bar, say
-from service.policy import Policy, load_policy
-from service.proposal import propose
-from service.sample import sample_events
-from service.tables import anonymize_table
+from service.cli.errors import GUARANTEE_FAILED
+from service.cli.output import say, say_table
+from service.demo import Demo
 
-SEED = 2010
+_HINT = """See both topics side by side, in another terminal:
+  kcat -b {bootstrap} -C -t orders.raw -o -3 -e      kcat -b {bootstrap} -C -t orders.safe -o -3
+  python -c "from kafka import KafkaConsumer as C; [print(m.value) for m in C('orders.safe', \
+bootstrap_servers='{bootstrap}', auto_offset_reset='earliest')]"
+Worker: {status}   Ctrl-C ends everything."""
 
 
 def demo(
-    rows: Annotated[int, typer.Option(min=1_000, max=10_000_000, help="Orders in the sample.")] = 20_000,
-    keep: Annotated[Path | None, typer.Option(help="Directory for the sample and what is made of it.")] = None,
+    events: Annotated[
+        int, typer.Option(min=1_000, max=100_000_000, help="Orders to produce; without --exit it then waits.")
+    ] = 1_000_000,
+    exit_: Annotated[
+        bool,
+        typer.Option("--exit", help="End when all orders are settled, and audit everything that was published."),
+    ] = False,
+    rate: Annotated[int, typer.Option(min=1, help="Orders per second; without --exit only.")] = 2_000,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of the embedded broker; 0 takes a free one.")] = 0,
 ) -> None:
-    """Make a sample of orders, show how exposed its customers are, anonymize it, and audit what would leave."""
-    if keep is not None:
-        keep.mkdir(parents=True, exist_ok=True)
-        _show(keep, rows)
-        say(f"All files are kept in {keep}.")
-    else:
-        with TemporaryDirectory(prefix="portcullis-") as directory:
-            _show(Path(directory), rows)
-        say("All files were temporary; --keep DIRECTORY keeps them.")
+    """Start an embedded broker, a producer of orders and a worker, and watch customers disappear in clusters.
+
+    With --exit the orders carry a number that the audit can trace through the output, and the exit status is 0 only if
+    every order left once or was accounted for and every cluster holds the policy's guarantee.
+    """
+    with TemporaryDirectory(prefix="portcullis-") as directory:
+        say("Starting broker and worker; the very first time, kernels are compiled for a minute.")
+        show = Demo(Path(directory), events, rate=None if exit_ else rate, traced=exit_, port=port)
+        with show:
+            say(f"Embedded broker on {show.bootstrap} (development only), worker on {show.status_url}")
+            if not exit_:
+                say(_HINT.format(bootstrap=show.bootstrap, status=show.status_url))
+            _watch(show, until_settled=exit_)
+            if exit_:
+                _report(show)
 
 
-def _show(directory: Path, rows: int) -> None:
-    table = directory / "orders.csv"
-    pyarrow.csv.write_csv(sample_events(rows, seed=SEED), table)
-    say(f"1. A sample: {rows} orders by customers who come back ({table.name})")
-    policy = _propose(table, directory)
-    _expose(table, policy)
-    _protect(table, policy, directory / "orders-safe.csv")
+def _watch(show: Demo, *, until_settled: bool) -> None:
+    console = Console(file=sys.stdout)
+    try:
+        with Live(console=console, refresh_per_second=4, transient=until_settled) as live:
+            while not (until_settled and show.settled()):
+                show.check_alive()
+                if console.is_terminal:
+                    live.update(_panel(show))
+                time.sleep(0.25)
+    except KeyboardInterrupt:
+        say("stopping")
 
 
-def _propose(table: Path, directory: Path) -> Policy:
-    path = propose(read_sample(table), "orders").write(directory)
-    policy = load_policy(path)
-    say(f"2. A policy, proposed from the sample and checked ({path.name}):")
-    for role, names in policy.schema.roles().items():
-        say(f"   {role}: {', '.join(names) or 'none'}")
-    return policy
+def _panel(show: Demo) -> Table:
+    status = show.status()
+    counts, gauges = status.get("counts", {}), status.get("gauges", {})
+    achieved = [known.get("achieved", {}) for known in status.get("partitions", {}).values()]
+    table = Table(title="orders.raw → orders.safe", min_width=60)
+    table.add_column("")
+    table.add_column("now", justify="right")
+    table.add_row("events produced", f"{show.produced:,}")
+    table.add_row("events taken", f"{counts.get('taken', 0):,}")
+    table.add_row("events released", f"{counts.get('released', 0):,}")
+    table.add_row("clusters published", f"{counts.get('clusters', 0):,}")
+    table.add_row("suppressed", f"{counts.get('suppressed', 0):,}")
+    table.add_row("undecided", f"{gauges.get('pending', 0):,.0f}")
+    for name in sorted({name for known in achieved for name in known}):
+        table.add_row(f"achieved {name}", f"{min(known[name] for known in achieved if name in known):g}")
+    table.add_row("loss (recent)", f"{gauges.get('loss', 0.0):.3f}")
+    table.add_row("refused releases", f"{counts.get('refused_releases', 0):,}")
+    return table
 
 
-def _expose(table: Path, policy: Policy) -> None:
-    raw = read_table(table, policy.schema).table
-    equal = np.unique(raw.quasi, axis=0, return_inverse=True)[1].ravel()
-    risk = risks_before(raw).prosecutor
-    say("3. The sample as it is, audited; rows with equal quasi-identifiers are one class:")
-    say_audit(audit(raw, Publication.of(raw, equal), policy.models()))
-    say(f"   a row points at one customer with a chance of {risk.average:.0%} on average, {risk.highest:.0%} at worst")
-
-
-def _protect(table: Path, policy: Policy, out: Path) -> None:
-    with progress_bar() as progress:
-        result = anonymize_table(policy, table, progress=progress)
-    write_published(result.publication, out)
-    risk = risks(result.publication).prosecutor
-    say(f"4. The sample anonymized by {policy.algorithm_name}, audited before it was written ({out.name}):")
-    say_audit(result.audit)
-    say(f"   a row points at one customer with a chance of {risk.average:.0%} on average, {risk.highest:.0%} at worst")
+def _report(show: Demo) -> None:
+    result = show.audit()
+    say_table(("what", "found"), result.summary)
+    say_table(("check", "holds"), [(name, "yes" if holds else "NO") for name, holds in result.checks])
+    if not result.holds:
+        raise typer.Exit(GUARANTEE_FAILED)

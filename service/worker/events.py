@@ -1,7 +1,8 @@
 """From Kafka records to encoded rows, a batch at a time.
 
 Each record is decoded on its own into the declared fields only, so what a record means never depends on its companions:
-a new owner that re-reads it gets the same row. What a record carries beyond the declared fields is skipped unread.
+a new owner that re-reads it gets the same row. Public values are kept as the very text that came in, so that publishing
+a row again writes the same bytes. What a record carries beyond the declared fields is skipped unread.
 """
 
 from __future__ import annotations

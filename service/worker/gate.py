@@ -25,6 +25,8 @@ class Gate:
         self._schema = schema
         self._models = models
         self._reusable = all(model.survives_adding for model in models)
+        self.achieved: dict[str, float] = {}
+        """What the clusters that passed have achieved, by model: the least safe of them counts."""
 
     def passes(self, decisions: Release, rows: Rows, published: Mapping[int, tuple[bytes, bytes]]) -> NDArray[np.bool_]:
         """Whether each cluster may leave. `published` holds the boxes that left before, by cluster id."""
@@ -69,9 +71,19 @@ class Gate:
                 int(together.sum()),
                 None if first < 0 else _histograms(self._schema, rows.sensitive[rows.between(int(first), int(last))]),
             )
-            for model in self._models:
-                holds[number[together]] &= model.holds(groups)
+            passed = np.logical_and.reduce([model.holds(groups) for model in self._models])
+            holds[number[together]] = passed
+            self._note(groups, passed)
         return holds
+
+    def _note(self, groups: Groups, passed: NDArray[np.bool_]) -> None:
+        if not passed.any():
+            return
+        for model in self._models:
+            values = model.achieved(groups)[passed]
+            worse = min if model.more_is_safer else max
+            least = float(values.min() if model.more_is_safer else values.max())
+            self.achieved[model.name] = worse(self.achieved.get(model.name, least), least)
 
     def _known(
         self, decisions: Release, published: Mapping[int, tuple[bytes, bytes]], fresh: NDArray[np.bool_]

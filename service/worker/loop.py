@@ -27,6 +27,7 @@ from service.kafka import (
     RetriableError,
     TransactionalProducer,
     UnclearError,
+    UnknownTopicError,
 )
 from service.worker.events import EventDecoder, Refused
 from service.worker.messages import MessageEncoder, dead_letter
@@ -291,7 +292,8 @@ class Worker:
             committed = self._consumer.committed(waiting)
             for place in sorted(waiting):
                 self._restore(place, committed[place])
-        except (RetriableError, AbortableError, FencedError, UnclearError) as error:
+        except (RetriableError, AbortableError, FencedError, UnclearError, UnknownTopicError) as error:
+            # An unknown topic: a partition that was added just now is not known everywhere yet.
             log.warning("partitions cannot be restored yet (%s), trying again", error)
             self._discard()
             time.sleep(_RETRY_SECONDS)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from microdata import Attribute, Boxes, Category, Number
+from microdata import Attribute, Boxes, Category, Number, generalizations
 from service.kafka import Partition
 from service.worker.events import Refused
 from service.worker.partition import Publication
@@ -46,7 +46,7 @@ class MessageEncoder:
         for publication, rows in parts:
             clusters = publication.clusters
             texts = self._rows(publication, rows)
-            boxes = _generalizations(Boxes(self._schema, clusters.lo, clusters.hi))
+            boxes = map(msgspec.json.encode, generalizations(Boxes(self._schema, clusters.lo, clusters.hi)))
             for c, box in enumerate(boxes):
                 number = int(clusters.ids[c])
                 members = texts[clusters.starts[c] : clusters.starts[c + 1]]
@@ -75,21 +75,6 @@ class MessageEncoder:
         inner = box[1:-1]
         for member in members:
             yield b"{%b}" % b",".join(filter(None, (inner, member)))
-
-
-def _generalizations(boxes: Boxes) -> list[bytes]:
-    """JSON object of each box: a number as a pair, a category as its node's label."""
-    columns = []
-    for place, attribute in enumerate(boxes.schema.quasi):
-        name, lo, hi = msgspec.json.encode(attribute.name), boxes.lo[:, place], boxes.hi[:, place]
-        if isinstance(attribute, Category):
-            labels = attribute.hierarchy.labels
-            columns.append([name + b":" + msgspec.json.encode(labels[n]) for n in attribute.hierarchy.lca(lo, hi)])
-        else:
-            kind = np.int64 if attribute.integer else np.float64
-            pairs = zip(lo.astype(kind).tolist(), hi.astype(kind).tolist(), strict=True)
-            columns.append([name + b":" + msgspec.json.encode(pair) for pair in pairs])
-    return [b"{" + b",".join(members) + b"}" for members in zip(*columns, strict=True)]
 
 
 def dead_letter(place: Partition, refused: Refused) -> bytes:

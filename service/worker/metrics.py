@@ -140,6 +140,7 @@ class Metrics(Collector):
                 "thin": partition.thin,
                 "totals": dict(partition.totals),
                 "engine": engine,
+                "achieved": dict(partition.achieved),
             }
             if len(rows):
                 self._delay_seconds.observe(now - partition.rows.times[rows])

@@ -8,6 +8,7 @@ since, which it commits. Nothing here talks to Kafka.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -52,6 +53,11 @@ class InputPartition:
         self._fresh: list[Release] = []
         self._published: dict[int, tuple[bytes, bytes]] = {}
         self._changed = False
+
+    @property
+    def achieved(self) -> Mapping[str, float]:
+        """What published clusters have achieved since this partition was taken over, by model."""
+        return self._gate.achieved
 
     @property
     def origin(self) -> Origin:

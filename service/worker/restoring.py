@@ -105,7 +105,8 @@ class Restorer:
                 "worker wrote; delete the group's offsets, or use another stream name"
             ) from None
         place = Partition(self.stream.state_topic, partition.number)
-        records = list(self._states(place, note.state, note.state + 1))
+        there = note.state < self.reader.watermarks(place).high
+        records = list(self._states(place, note.state, note.state + 1)) if there else []
         if not records:
             raise PartitionError(
                 f"{partition.topic}/{partition.number}: the committed offset {committed.offset} names state record "

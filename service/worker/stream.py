@@ -55,9 +55,10 @@ def stream_of(policy: Policy, settings: WorkerSettings) -> Stream:
         raise PolicyError([Problem("stream", "a worker needs the topics: input, output and start")])
     if route.start is None:
         raise PolicyError([Problem("stream.start", "say where the very first start begins: earliest or latest")])
-    seconds = getattr(policy.parameters, "seconds", None)
+    delay = getattr(policy.parameters, "delay", None)
+    seconds = None if delay is None else delay.seconds
     inside: dict[str, Any] = {}
-    if seconds is not None:
+    if delay is not None and seconds is not None:
         reserve = 2 * settings.commit_interval
         if seconds <= reserve:
             raise InfeasibleError(
@@ -65,7 +66,7 @@ def stream_of(policy: Policy, settings: WorkerSettings) -> Stream:
                 parameter="delay.seconds",
                 nearest=f"more than {reserve:g}",
             )
-        inside["seconds"] = seconds - reserve
+        inside["delay"] = delay.model_dump() | {"seconds": seconds - reserve}
     return Stream(
         name=policy.name,
         input=route.input,

@@ -1,0 +1,267 @@
+"""The demo's world: an embedded broker, a worker and a producer, each in a process or thread of its own."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import yaml
+
+from microdata import Boxes, PortcullisError, Publication, boxes_from, encode
+from privacy import audit
+from service.kafka import Client, KafkaSettings, Partition, RetriableError, UnknownTopicError, connect
+from service.policy import Policy, load_policy
+from service.sample import COUNTRIES, EDUCATION, ITEMS, sample_events
+
+_BATCH = 2_000
+_PARTITIONS = 2
+_SEED = 2010
+_START_SECONDS = 600.0
+"""The first start ever compiles the kernels, which takes a minute or two on a slow machine."""
+
+POLICY: dict[str, Any] = {
+    "name": "orders",
+    "schema": {
+        "person": "customer_id",
+        "quasi": {
+            "age": {"type": "number", "min": 16, "max": 90, "integer": True},
+            "postcode": {
+                "type": "category",
+                "hierarchy": {"*": {f"{area}*": [f"{area}{n}" for n in range(10)] for area in range(10, 20)}},
+            },
+            "country": {"type": "category", "hierarchy": {"World": {k: list(v) for k, v in COUNTRIES.items()}}},
+            "education": {"type": "category", "hierarchy": {"Any": {k: list(v) for k, v in EDUCATION.items()}}},
+        },
+        "sensitive": {"item": {"type": "category", "hierarchy": {"Item": {k: list(v) for k, v in ITEMS.items()}}}},
+        "public": ["shop"],
+    },
+    "guarantee": {"algorithm": "castle", "k": 10, "l": 3, "delay": {"tuples": 2000, "seconds": 20}},
+    "stream": {"input": "orders.raw", "output": "orders.safe", "start": "earliest", "dead_letters": "orders.dead"},
+}
+
+
+@dataclass(frozen=True)
+class DemoAudit:
+    """What the audit of everything that was published found."""
+
+    summary: list[tuple[str, str]]
+    checks: list[tuple[str, bool]]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every check held."""
+        return all(holds for _, holds in self.checks)
+
+
+class Demo:
+    """A context: everything runs inside of it and is stopped, by its id, at the end.
+
+    `traced` makes the order's number a public field, so that the audit can join input and output. Never do that with
+    data that matters: it undoes the anonymization for whoever sees both topics.
+    """
+
+    def __init__(self, directory: Path, events: int, *, rate: int | None, traced: bool, port: int = 0) -> None:
+        self.produced = 0
+        self._events = events
+        self._rate = rate
+        self._traced = traced
+        self._policy_path = directory / "orders.yaml"
+        policy = json.loads(json.dumps(POLICY))
+        if traced:
+            policy["schema"]["public"].append("order")
+        self._policy_path.write_text(yaml.safe_dump(policy, sort_keys=False))
+        self._log = directory / "log"
+        self._port = port or _free_port()
+        self.bootstrap = f"127.0.0.1:{self._port}"
+        self._status_port = _free_port()
+        self.status_url = f"http://127.0.0.1:{self._status_port}/"
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._stop = threading.Event()
+        self._producer = threading.Thread(target=self._produce, name="producer", daemon=True)
+
+    def __enter__(self) -> Self:
+        try:
+            self._start("broker", "--port", str(self._port))
+            client = self._client()
+            _eventually(lambda: _answers(client), "the embedded broker does not answer")
+            admin = client.admin()
+            for topic in ("orders.raw", "orders.safe", "orders.dead"):
+                admin.create_topic(topic, _PARTITIONS)
+            admin.close()
+            self._start(
+                "run", str(self._policy_path), "--bootstrap", self.bootstrap, "--status-port", str(self._status_port)
+            )
+            _eventually(self._ready, "the worker does not get ready")
+            self._producer.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        if self._producer.is_alive():
+            self._producer.join(20)
+        for process in reversed(self._processes):
+            process.terminate()
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _start(self, *arguments: str) -> None:
+        with self._log.open("ab") as log:
+            command = [sys.executable, "-m", "service", *arguments]
+            self._processes.append(subprocess.Popen(command, stdout=log, stderr=log))  # noqa: S603 - our own program
+
+    def _client(self) -> Client:
+        return connect(KafkaSettings(bootstrap_servers=self.bootstrap))
+
+    def check_alive(self) -> None:
+        """Raise when a part has died."""
+        for process in self._processes:
+            if process.poll() is not None:
+                tail = self._log.read_text(errors="replace")[-2000:]
+                raise PortcullisError(f"a part of the demo ended with status {process.returncode}:\n{tail}")
+
+    def _ready(self) -> bool:
+        self.check_alive()
+        return bool(self.status().get("ready"))
+
+    def status(self) -> dict[str, Any]:
+        """What the worker says of itself; empty while it does not answer."""
+        with suppress(urllib.error.URLError, OSError), urllib.request.urlopen(f"{self.status_url}status") as answer:  # noqa: S310 - loopback
+            return dict(msgspec.json.decode(answer.read()))
+        return {}
+
+    def settled(self) -> bool:
+        """Whether every produced event is released, suppressed or refused."""
+        if self._producer.is_alive() or not self.produced:
+            return False
+        status = self.status()
+        counts = status.get("counts", {})
+        done = sum(
+            count for name, count in counts.items() if name in {"released", "suppressed"} or name.startswith("refused.")
+        )
+        return bool(done >= self.produced)
+
+    def _produce(self) -> None:
+        producer = self._client().producer("demo-producer")
+        producer.init_transactions()
+        for place, table in enumerate(_orders(self._events)):
+            if self._stop.is_set():
+                break
+            values = [msgspec.json.encode(row) for row in table.to_pylist()]
+            producer.begin()
+            producer.produce(Partition("orders.raw", place % _PARTITIONS), values)
+            producer.flush()
+            producer.commit()
+            self.produced += len(values)
+            if self._rate is not None:
+                self._stop.wait(len(values) / self._rate)
+        producer.close()
+
+    def audit(self) -> DemoAudit:
+        """Join what was published with what was produced, and check it as a stranger would."""
+        policy = load_policy(self._policy_path)
+        clusters = list(self._published())
+        orders = np.array([row["order"] for cluster in clusters for row in cluster["rows"]], np.int64)
+        sizes = [len(cluster["rows"]) for cluster in clusters]
+        publication = _publication(policy, list(_orders(self._events)), clusters, orders, sizes)
+        found = audit(publication.table, publication, policy.models())
+        counts = self.status()["counts"]
+        refused = sum(count for name, count in counts.items() if name.startswith("refused."))
+        summary = [
+            ("events produced", f"{self.produced:,}"),
+            ("events released", f"{len(orders):,}"),
+            ("events suppressed", f"{counts.get('suppressed', 0):,}"),
+            ("records refused", f"{refused:,}"),
+            ("clusters", f"{len(clusters):,}"),
+            ("loss", f"{publication.loss:.3f}"),
+        ]
+        summary += [
+            (f"{finding.model}, asked {finding.asked:g}", f"{finding.achieved:g}") for finding in found.findings
+        ]
+        checks = [
+            ("no event left twice", len(orders) == len(set(orders.tolist()))),
+            ("every event is accounted for", len(orders) + counts.get("suppressed", 0) + refused == self.produced),
+            ("no release was refused by a check", counts.get("refused_releases", 0) == 0),
+            ("every row lies inside its cluster's box, and nothing undeclared left", not found.faults),
+        ]
+        checks += [(f"{finding.model} holds for every cluster", finding.holds) for finding in found.findings]
+        return DemoAudit(summary, checks)
+
+    def _published(self) -> Iterator[dict[str, Any]]:
+        """Clusters of the output topic as a committed reader sees them; parts of one cluster as one."""
+        reader = self._client().reader()
+        whole: dict[str, dict[str, Any]] = {}
+        for number in range(_PARTITIONS):
+            place = Partition("orders.safe", number)
+            low, high = reader.watermarks(place)
+            for batch in reader.read(place, low, high, 30.0):
+                for value in batch.values:
+                    cluster = msgspec.json.decode(value or b"{}")
+                    known = whole.setdefault(cluster["cluster"], cluster)
+                    if known is not cluster:
+                        known["rows"] += cluster["rows"]
+        reader.close()
+        yield from whole.values()
+
+
+def _orders(events: int) -> Iterator[pa.Table]:
+    """The same orders whenever they are asked for."""
+    persons = max(events // 5, 200)
+    for first in range(0, events, _BATCH):
+        yield sample_events(min(_BATCH, events - first), seed=_SEED, persons=persons, first=first)
+
+
+def _publication(
+    policy: Policy, orders: list[pa.Table], clusters: list[dict[str, Any]], released: Any, sizes: list[int]
+) -> Publication:
+    """What left, as a publication over the original rows: persons and boxes are exact."""
+    table = encode(policy.schema, pa.concat_tables(orders)).table
+    classes = np.full(len(table), -1, np.int32)
+    classes[released] = np.repeat(np.arange(len(clusters)), sizes)
+    boxes: Boxes = boxes_from(policy.schema, [cluster["generalization"] for cluster in clusters])
+    return Publication(table, classes, boxes)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _answers(client: Client) -> bool:
+    admin = client.admin()
+    try:
+        admin.list_topics()
+    except (RetriableError, UnknownTopicError):
+        return False
+    else:
+        return True
+    finally:
+        admin.close()
+
+
+def _eventually(done: Any, complaint: str) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while not done():
+        if time.monotonic() > deadline:
+            raise PortcullisError(complaint)
+        time.sleep(0.1)
