@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import kernel
+from privacy.row_tree import RowTree
 
 
 @kernel
@@ -26,27 +27,40 @@ def range_gains(
     """
     classes = len(starts) - 1
     total = reference_before[-1]
-    best_inside = np.zeros(classes, np.int64)
-    best_reference = np.ones(classes, np.int64)
-    bounded = np.ones(classes, np.bool_)
+    best_inside = np.empty(classes, np.int64)
+    best_reference = np.empty(classes, np.int64)
+    bounded = np.empty(classes, np.bool_)
     for one in range(classes):
+        most, least, fits = np.int64(0), np.int64(1), True
         for first in range(starts[one], starts[one + 1]):
             limit = reach[values[first]]
+            inside_first, reference_first = inside_before[first], reference_before[values[first]]
             last = first
             while last < starts[one + 1] and values[last] <= limit:
-                inside = inside_before[last + 1] - inside_before[first]
-                reference = reference_before[values[last] + 1] - reference_before[values[first]]
-                if inside * best_reference[one] > best_inside[one] * reference:
-                    best_inside[one] = inside
-                    best_reference[one] = reference
+                inside = inside_before[last + 1] - inside_first
+                reference = reference_before[values[last] + 1] - reference_first
+                if inside * least > most * reference:
+                    most, least = inside, reference
                 if reference == 0:
-                    bounded[one] = False
+                    fits = False
                 elif inside * total > reference * rows[one]:
                     p = reference / total
                     if inside / rows[one] > p * (1.0 - math.log(p)) * (1.0 - slack):
-                        bounded[one] = False
+                        fits = False
                 last += 1
+        best_inside[one], best_reference[one], bounded[one] = most, least, fits
     return best_inside, best_reference, bounded
+
+
+@kernel
+def disjoint(
+    lo: NDArray[np.float64], hi: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+) -> bool:
+    """Whether the boxes lo … hi and low … high have no point in common."""
+    for attribute in range(len(lo)):  # noqa: SIM110 - numba compiles no generators
+        if hi[attribute] < low[attribute] or high[attribute] < lo[attribute]:
+            return True
+    return False
 
 
 @kernel
@@ -56,21 +70,16 @@ def match_classes(
     starts: NDArray[np.int64],
     contents: NDArray[np.int64],
     counts: NDArray[np.int64],
-    quasi: NDArray[np.float64],
+    tree: RowTree,
     pairs: NDArray[np.int64],
     pair_persons: NDArray[np.int64],
     pair_contents: NDArray[np.int64],
-    candidates: NDArray[np.int64],
-    axes: NDArray[np.int64],
-    begins: NDArray[np.int64],
-    ends: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """What the original rows inside each class's box allow.
 
     Per class: rows for which there is no original row with their content; the fewest persons that the class can be
     about; the most rows that one person can have in it. `contents` are codes of sensitive values, with `counts` per
-    class; `pairs` numbers the (person, content) of each original row by person; `candidates[a]` holds the original rows
-    in the order of quasi-identifier a, of which class c needs those from `begins[c]` to `ends[c]` on axis `axes[c]`.
+    class; `pairs` numbers the (person, content) of each row of the tree, by person.
     """
     classes = len(starts) - 1
     missing = np.zeros(classes, np.int64)
@@ -87,18 +96,18 @@ def match_classes(
             if contents[entry] < len(wanted):
                 wanted[contents[entry]] = counts[entry]
         size = 0
-        for place in range(begins[one], ends[one]):
-            row = candidates[axes[one], place]
-            if wanted[pair_contents[pairs[row]]] == 0:
+        node = 0
+        while node < len(tree.skip):
+            if disjoint(lo[one], hi[one], tree.lo[node], tree.hi[node]):
+                node = tree.skip[node]
                 continue
-            fits = True
-            for attribute in range(quasi.shape[1]):
-                if not lo[one, attribute] <= quasi[row, attribute] <= hi[one, attribute]:
-                    fits = False
-                    break
-            if fits:
-                inside[size] = pairs[row]
-                size += 1
+            for row in range(tree.begin[node], tree.end[node]):
+                if disjoint(lo[one], hi[one], tree.quasi[row], tree.quasi[row]):
+                    continue
+                if wanted[pair_contents[pairs[row]]] > 0:
+                    inside[size] = pairs[row]
+                    size += 1
+            node += 1
         inside[:size].sort()
 
         # A person can have as many rows of a content as lie inside, but no more than the class has of it.
@@ -142,33 +151,29 @@ def count_fitting(
     lo: NDArray[np.float64],
     hi: NDArray[np.float64],
     sizes: NDArray[np.int64],
-    quasi: NDArray[np.float64],
+    tree: RowTree,
     persons: NDArray[np.int64],
-    candidates: NDArray[np.int64],
-    axes: NDArray[np.int64],
-    begins: NDArray[np.int64],
-    ends: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Distinct persons that fit each box; over all boxes that a row fits, the sum of their `sizes`.
 
-    The last four arguments are as in `match_classes`.
+    `persons` and the second result are in the order of the tree's rows.
     """
-    inside = np.empty(len(quasi), np.int64)
+    inside = np.empty(len(persons), np.int64)
     fitting = np.zeros(len(lo), np.int64)
-    matching = np.zeros(len(quasi), np.int64)
+    matching = np.zeros(len(persons), np.int64)
     for one in range(len(lo)):
         size = 0
-        for place in range(begins[one], ends[one]):
-            row = candidates[axes[one], place]
-            fits = True
-            for attribute in range(quasi.shape[1]):
-                if not lo[one, attribute] <= quasi[row, attribute] <= hi[one, attribute]:
-                    fits = False
-                    break
-            if fits:
-                matching[row] += sizes[one]
-                inside[size] = persons[row]
-                size += 1
+        node = 0
+        while node < len(tree.skip):
+            if disjoint(lo[one], hi[one], tree.lo[node], tree.hi[node]):
+                node = tree.skip[node]
+                continue
+            for row in range(tree.begin[node], tree.end[node]):
+                if not disjoint(lo[one], hi[one], tree.quasi[row], tree.quasi[row]):
+                    matching[row] += sizes[one]
+                    inside[size] = persons[row]
+                    size += 1
+            node += 1
         inside[:size].sort()
         for place in range(size):
             if place == 0 or inside[place] != inside[place - 1]:

@@ -16,7 +16,7 @@ from privacy.emd import node_reference
 from privacy.exact import SLACK, Real, by_class, exact, floor_times
 from privacy.likeness import Shares
 from privacy.model import Groups, Histogram
-from privacy.outsider import candidates
+from privacy.row_tree import row_tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +37,11 @@ class Linking:
 def linking(boxes: Boxes, sizes: NDArray[np.int64], known: Table) -> Linking:
     """Join the quasi-identifiers of known persons with published boxes of so many rows each."""
     persons = np.unique(known.persons, return_inverse=True)[1]
-    fitting, matching = count_fitting(boxes.lo, boxes.hi, sizes, known.quasi, persons, *candidates(known.quasi, boxes))
-    return Linking(fitting, matching)
+    tree = row_tree(known.quasi)
+    fitting, matching = count_fitting(boxes.lo, boxes.hi, sizes, tree, persons[tree.rows])
+    rows = np.empty_like(matching)
+    rows[tree.rows] = matching
+    return Linking(fitting, rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Boxes, Published, Table
+from microdata import Published, Table
 from privacy._kernels import match_classes
 from privacy.model import pairs
+from privacy.row_tree import row_tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,17 +33,17 @@ def match(original: Table, published: Published) -> Match:
     count = len(published.boxes)
     classes, contents, counts = pairs(published.classes, others)
     pair_of_row, pair_persons, pair_contents = _person_contents(original.persons, own)
+    tree = row_tree(original.quasi)
     missing, fewest, most = match_classes(
         published.boxes.lo,
         published.boxes.hi,
         np.searchsorted(classes, np.arange(count + 1)),
         contents,
         counts,
-        original.quasi,
-        pair_of_row,
+        tree,
+        pair_of_row[tree.rows],
         pair_persons,
         pair_contents,
-        *candidates(original.quasi, published.boxes),
     )
     size = int(max(own.max(initial=-1), others.max(initial=-1))) + 1
     surplus = np.bincount(others, minlength=size) - np.bincount(own, minlength=size)
@@ -66,17 +67,3 @@ def _person_contents(
     size = int(contents.max(initial=0)) + 1
     keys, numbers = np.unique(person * size + contents, return_inverse=True)
     return numbers, keys // size, keys % size
-
-
-def candidates(quasi: NDArray[np.float64], boxes: Boxes) -> tuple[NDArray[np.int64], ...]:
-    """Rows sorted by each quasi-identifier; per box, the axis, begin and end of the shortest stretch it can cover."""
-    order = np.argsort(quasi, axis=0, kind="stable").T.copy()
-    axes, begins = np.zeros(len(boxes), np.int64), np.zeros(len(boxes), np.int64)
-    ends = np.full(len(boxes), len(quasi))
-    for axis, rows in enumerate(order):
-        values = quasi[rows, axis]
-        begin = np.searchsorted(values, boxes.lo[:, axis], side="left")
-        end = np.searchsorted(values, boxes.hi[:, axis], side="right")
-        shorter = end - begin < ends - begins
-        axes[shorter], begins[shorter], ends[shorter] = axis, begin[shorter], end[shorter]
-    return order, axes, begins, ends
