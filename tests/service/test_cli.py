@@ -42,7 +42,7 @@ def test_it_runs_as_a_module():
         ("anonymize", "table.csv", "--out"),
         ("audit", "a.csv", "b.csv"),
         ("policy", "check", "p.yaml", "--tabel", "t.csv"),
-        ("demo", "--rows", "many"),
+        ("demo", "--events", "many"),
     ],
 )
 def test_wrong_use_is_status_2(portcullis, arguments):
@@ -268,16 +268,3 @@ class TestPolicyInit:
         assert result.exit_code == 2
         assert expected in result.stderr
         assert MARK not in result.output
-
-
-def test_the_demo_shows_before_and_after(portcullis, tmp_path):
-    result = portcullis("demo", "--rows", 2_000, "--keep", tmp_path / "kept")
-    assert result.exit_code == 0, result.output
-    assert "NO, fails in" in result.stdout.split("4. ")[0]
-    assert "NO" not in result.stdout.split("4. ")[1]
-    assert {path.name for path in (tmp_path / "kept").iterdir()} == {
-        "hierarchies",
-        "orders-safe.csv",
-        "orders.csv",
-        "policy.yaml",
-    }

@@ -1,0 +1,40 @@
+"""The demo as a user runs it: a real broker process, a real worker process, and an audit that can fail."""
+
+import subprocess
+import sys
+
+import pytest
+
+from service import demo
+from service.demo import Demo
+
+
+def test_the_demo_ends_by_itself_with_an_audit_of_everything():
+    command = [sys.executable, "-m", "service", "demo", "--events", "3000", "--exit"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "no event left twice" in result.stdout
+    assert "NO" not in result.stdout
+
+
+@pytest.fixture
+def finished(tmp_path):
+    with Demo(tmp_path, 2000, rate=None, traced=True) as show:
+        demo._eventually(show.settled, "not settled")
+        yield show
+
+
+def test_the_audit_of_the_demo_sees_what_is_wrong(finished, monkeypatch):
+    clusters = list(finished._published())
+    assert finished.audit().holds
+
+    def found(changed):
+        monkeypatch.setattr(finished, "_published", lambda: iter(changed))
+        return {name: holds for name, holds in finished.audit().checks if not holds}
+
+    assert "no event left twice" in found([*clusters, clusters[0]])
+    assert "every event is accounted for" in found(clusters[1:])
+    small = [{**clusters[0], "rows": clusters[0]["rows"][:2]}, *clusters[1:]]
+    assert "k-anonymity holds for every cluster" in found(small)
+    moved = [{**clusters[0], "generalization": {**clusters[0]["generalization"], "age": [16, 16]}}, *clusters[1:]]
+    assert any("box" in name for name in found(moved))
