@@ -27,8 +27,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -131,24 +133,33 @@ class Frequencies:
     rows: NDArray[np.int64]
     persons: Sparse | None
     """None where every row is another person."""
-    sensitive: tuple[Sparse, ...]
+    parts: tuple[Sparse, ...]
+    """Sensitive values of finer groups, not yet added up: many nodes fail before anybody asks for them."""
+    label: NDArray[np.int32]
+    """Group of each of those finer groups."""
 
     @classmethod
-    def of(cls, table: Table, recoded: Sequence[Recoding], *, sensitive: bool) -> Frequencies:
+    def of(cls, table: Table, recoded: Sequence[Recoding]) -> Frequencies:
         """Every distinct row of the table."""
         each, ones = np.arange(len(table) + 1), np.ones(len(table), np.int64)
         people, person = np.unique(table.persons, return_inverse=True)
         repeated = len(people) < len(table)
-        columns = zip(table.schema.sensitive, table.sensitive.T, strict=True) if sensitive else ()
+        columns = zip(table.schema.sensitive, table.sensitive.T, strict=True)
         single = cls(
             codes=np.stack([one.codes for one in recoded], axis=1),
             rows=ones,
             persons=Sparse(each, person.astype(np.int32), ones, len(people)) if repeated else None,
-            sensitive=tuple(
+            parts=tuple(
                 Sparse(each, np.ascontiguousarray(column), ones, attribute.size or 0) for attribute, column in columns
             ),
+            label=np.arange(len(table), dtype=np.int32),
         )
         return single.merged(single.codes)
+
+    @cached_property
+    def sensitive(self) -> tuple[Sparse, ...]:
+        """Histograms of the sensitive attributes."""
+        return tuple(one.merged(self.label, len(self.rows)) for one in self.parts)
 
     def merged(self, codes: NDArray[np.int32]) -> Frequencies:
         """Join the groups whose rows of `codes` are equal."""
@@ -158,17 +169,18 @@ class Frequencies:
             codes=self.codes[example],
             rows=np.bincount(label, self.rows, count).astype(np.int64),
             persons=None if self.persons is None else self.persons.merged(label, count),
-            sensitive=tuple(one.merged(label, count) for one in self.sensitive),
+            parts=self.sensitive,
+            label=label,
         )
 
-    def groups(self, schema: Schema, references: Sequence[NDArray[np.int64]]) -> Groups:
-        """The groups as the models see them."""
+    def groups(self, schema: Schema, references: Sequence[NDArray[np.int64]], *, sensitive: bool) -> Groups:
+        """The groups as the models see them, with histograms if these are needed."""
         if self.persons is None:
             persons, most = self.rows, np.minimum(self.rows, 1)
         else:
             persons = np.diff(self.persons.starts)
             most = np.maximum.reduceat(self.persons.counts, self.persons.starts[:-1])
-        described = zip(schema.sensitive, references, self.sensitive, strict=False)
+        described = zip(schema.sensitive, references, self.sensitive, strict=True) if sensitive else ()
         histograms = [Histogram(attribute, known, *one[:3]) for attribute, known, one in described]
         return Groups(self.rows, persons, most, tuple(histograms))
 
@@ -188,8 +200,7 @@ class Lattice:
     def __init__(self, table: Table, recoded: Sequence[Recoding], models: Sequence[Model], limit: int) -> None:
         self.schema, self.recoded, self.models, self.limit = table.schema, recoded, models, limit
         self.heights = tuple(len(one.levels) for one in recoded)
-        needed = any(isinstance(model, SensitiveModel) for model in models)
-        self.base = Frequencies.of(table, recoded, sensitive=needed)
+        self.base = Frequencies.of(table, recoded)
         self.references = [
             np.bincount(table.sensitive[:, column], minlength=attribute.size or 0)
             for column, attribute in enumerate(table.schema.sensitive)
@@ -216,25 +227,24 @@ class Lattice:
             axis=1,
         )
 
-    def lowest(self, subset: Sequence[int], possible: NDArray[np.bool_]) -> Frequencies:
-        """The frequencies from which every possible node can be added up."""
-        return self.base.merged(self.codes(self.base, subset, np.argwhere(possible).min(axis=0)))
-
     def judged(self, frequencies: Frequencies, models: Sequence[Model]) -> NDArray[np.bool_]:
-        """Which groups meet the models."""
-        return check(models, frequencies.groups(self.schema, self.references))
+        """Which groups meet the models; only those about persons are asked if they rule out too many rows."""
+        about = [isinstance(model, SensitiveModel) for model in models]
+        holds = np.ones(len(frequencies.rows), bool)
+        for sensitive in (False, True):
+            some = [model for model, one in zip(models, about, strict=True) if one == sensitive]
+            if some and frequencies.rows[~holds].sum() <= self.limit:
+                holds &= check(some, frequencies.groups(self.schema, self.references, sensitive=sensitive))
+        return holds
 
     def explore(self, subset: Sequence[int], possible: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which nodes of a subset of the quasi-identifiers keep what is inherited."""
         holding = np.zeros_like(possible)
         unknown = possible.copy()
-        if not possible.any():
-            return holding
-        lowest = self.lowest(subset, possible)
+        ladder = _Ladder(self, subset, possible)
         while unknown.any():
             node = _middle(unknown)
-            merged = lowest.merged(self.codes(lowest, subset, node))
-            self.looked_at += 1
+            merged = ladder.climb(node)
             if merged.rows[~self.judged(merged, self.inherited)].sum() <= self.limit:
                 holding[_above(node)] = True
                 unknown[_above(node)] = False
@@ -242,10 +252,8 @@ class Lattice:
                 unknown[_below(node)] = False
         return holding
 
-    def outcome(self, lowest: Frequencies, node: Node) -> Outcome | None:
+    def outcome(self, merged: Frequencies, node: Node) -> Outcome | None:
         """What publishing at this node means; None if it breaks what is inherited, and so does every node below."""
-        merged = lowest.merged(self.codes(lowest, range(len(node)), node))
-        self.looked_at += 1
         holds = self.judged(merged, self.inherited)
         if merged.rows[~holds].sum() > self.limit:
             return None
@@ -270,17 +278,40 @@ class Lattice:
         return result
 
 
+class _Ladder:
+    """Frequencies of the nodes of one subset; a node adds up the fewest groups that any node below it left behind."""
+
+    def __init__(self, lattice: Lattice, subset: Sequence[int], possible: NDArray[np.bool_]) -> None:
+        self.lattice, self.subset = lattice, subset
+        self.known: list[tuple[Node, Frequencies]] = [((0,) * len(subset), lattice.base)]
+        self.room = len(lattice.base.rows)
+        if possible.any():
+            self.climb(tuple(np.argwhere(possible).min(axis=0).tolist()))
+
+    def climb(self, node: Node) -> Frequencies:
+        """The frequencies at this node."""
+        below = (found for known, found in self.known if all(map(operator.le, known, node)))
+        base = min(below, key=lambda found: len(found.rows))
+        merged = base.merged(self.lattice.codes(base, self.subset, node))
+        self.lattice.looked_at += 1
+        # What is kept never has more groups than the table has distinct rows.
+        if len(merged.rows) <= self.room:
+            self.room -= len(merged.rows)
+            self.known.append((node, merged))
+        return merged
+
+
 def search(lattice: Lattice, progress: Progress, *, every: bool) -> list[Outcome]:
     """Nodes that keep the guarantee, the best first; all minimal ones are among them with `every`."""
     unknown = _prune(lattice, progress)
     if not unknown.any():
         return []
-    lowest, bound = lattice.lowest(range(unknown.ndim), unknown), lattice.bound()
+    ladder, bound = _Ladder(lattice, range(unknown.ndim), unknown), lattice.bound()
     found: list[Outcome] = []
     while (left := unknown if every or not found else unknown & (bound < min(found).loss)).any():
         progress("choosing", unknown.size - int(left.sum()), unknown.size)
         node = _middle(left)
-        outcome = lattice.outcome(lowest, node)
+        outcome = lattice.outcome(ladder.climb(node), node)
         unknown[node] = False
         if outcome is None:
             unknown[_below(node)] = False
