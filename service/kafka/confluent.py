@@ -4,7 +4,7 @@ import logging
 import struct
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import UUID
 
@@ -71,6 +71,8 @@ _KIND: dict[int, type[KafkaError]] = {
     _Code.TOPIC_ALREADY_EXISTS: TopicExistsError,
     _Code.MSG_SIZE_TOO_LARGE: TooLargeError,
     _Code.RECORD_LIST_TOO_LARGE: TooLargeError,
+    _Code._PURGE_QUEUE: AbortableError,  # noqa: SLF001 - thrown away because the transaction had failed
+    _Code._PURGE_INFLIGHT: AbortableError,  # noqa: SLF001
     _Code._TIMED_OUT: RetriableError,  # noqa: SLF001
     _Code._TRANSPORT: RetriableError,  # noqa: SLF001
     _Code._ALL_BROKERS_DOWN: RetriableError,  # noqa: SLF001
@@ -211,6 +213,8 @@ class ConfluentConsumer:
         self._connection = connection
         self._group = group
         self._failures: list[ck.Message] = []
+        self._paused: set[Partition] = set()
+        self._stranded: set[Partition] = set()  # librdkafka has given them up and does not seek them
         self._consumer = ck.Consumer(
             connection.config(
                 group_id=group,
@@ -249,6 +253,7 @@ class ConfluentConsumer:
         paused = [ck.TopicPartition(each.topic, each.partition, 0) for each in given]
         consumer.assign(paused)
         consumer.pause(paused)
+        self._paused, self._stranded = set(_ours(given)), set()
         self._membership.note_assigned(_ours(given))
 
     def poll(self, timeout: float, max_records: int) -> list[RecordBatch]:
@@ -280,6 +285,7 @@ class ConfluentConsumer:
             if error.code() == _Code._AUTO_OFFSET_RESET:  # noqa: SLF001 - librdkafka's own code
                 place = Partition(message.topic(), message.partition())
                 if self._membership.positions.get(place) == message.offset():
+                    self._stranded.add(place)
                     raise GoneError(*place, message.offset())
                 continue
             if error.code() == _Code._MAX_POLL_EXCEEDED:  # noqa: SLF001 - on_lost tells it
@@ -296,21 +302,37 @@ class ConfluentConsumer:
         """Give the record at `offset` next."""
         if partition not in self._membership.owned:
             raise FatalError(f"{partition}: is not assigned")
+        self._membership.positions[partition] = offset
+        if partition in self._stranded:
+            self._reassign()
+        else:
+            self._seek(ck.TopicPartition(*partition, offset))
+
+    def _seek(self, place: Any) -> None:
         deadline = time.monotonic() + self._connection.timeout
         with self._connection.translated():
             while True:
                 try:
-                    self._consumer.seek(ck.TopicPartition(*partition, offset))
-                    break
+                    self._consumer.seek(place)
                 except ck.KafkaException as exception:
                     # librdkafka starts an assigned partition in the background; until then it cannot seek.
                     if exception.args[0].code() != _Code._STATE or time.monotonic() > deadline:  # noqa: SLF001
                         raise
                     time.sleep(0.005)
-        self._membership.positions[partition] = offset
+                else:
+                    return
+
+    def _reassign(self) -> None:
+        """Start every partition anew at its position: the one way to bring back a stranded one."""
+        positions = self._membership.positions
+        with self._connection.translated():
+            self._consumer.assign([ck.TopicPartition(*each, positions.get(each, 0)) for each in self.assignment()])
+            self._consumer.pause([ck.TopicPartition(*each) for each in self._paused])
+        self._stranded.clear()
 
     def pause(self, partitions: Collection[Partition]) -> None:
         """Give no records of these partitions until they are resumed."""
+        self._paused |= set(partitions)
         with self._connection.translated():
             self._consumer.pause([ck.TopicPartition(*each) for each in partitions])
 
@@ -318,6 +340,7 @@ class ConfluentConsumer:
         """Give records of these partitions again."""
         for partition in partitions:
             self._membership.require_sought(partition)
+        self._paused -= set(partitions)
         with self._connection.translated():
             self._consumer.resume([ck.TopicPartition(*each) for each in partitions])
 
@@ -512,10 +535,13 @@ class ConfluentProducer:
 
     def flush(self) -> None:
         """Wait until everything is acknowledged."""
-        with self._in_transaction():
-            waiting = self._producer.flush(self._patience)
+        self._require_delivered()
         if self._failure is not None:
             raise _abortable(_translate(self._failure))
+
+    def _require_delivered(self) -> None:
+        with self._in_transaction():
+            waiting = self._producer.flush(self._patience)
         if waiting:
             raise AbortableError(f"{waiting} records were not acknowledged within {self._patience} s")
 
@@ -531,7 +557,7 @@ class ConfluentProducer:
 
     def commit(self) -> None:
         """Make everything visible."""
-        self.flush()
+        self._require_delivered()
         try:
             with self._connection.translated():
                 self._producer.commit_transaction(self._patience)
@@ -547,7 +573,8 @@ class ConfluentProducer:
         """Let go at once."""
         # Not Producer.close: that aborts the open transaction, which may be in the middle of its commit.
         self._producer.purge()
-        self._producer.poll(0)
+        with suppress(ck.KafkaException):  # whatever it still has to say is of no interest any more
+            self._producer.poll(0)
         del self._producer
 
     @contextmanager

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
@@ -45,6 +46,8 @@ from service.kafka.settings import KafkaSettings
 
 # The library's debug lines hold whole requests, and so the records in them.
 logging.getLogger("kafka").setLevel(logging.WARNING)
+
+_JOIN_SECONDS = 3.0
 
 _KIND: list[tuple[tuple[type[Exception], ...], type[KafkaError]]] = [
     ((kp.ProducerFencedError, kp.InvalidProducerEpochError), FencedError),
@@ -223,6 +226,7 @@ class KafkaPythonConsumer:
         """Wait for records; see the port."""
         try:
             with _translated():
+                self._join(timeout)
                 found = self._consumer.poll(int(timeout * 1000), max_records)
         except KafkaError as error:
             self._membership.tell()
@@ -241,6 +245,18 @@ class KafkaPythonConsumer:
         for batch in batches:
             self._membership.positions[batch.partition] = int(batch.offsets[-1]) + 1
         return batches
+
+    def _join(self, timeout: float) -> None:
+        """Join in one go where the group rebalances.
+
+        A join that ends between two polls is lost to the library: it forgets to take over the assignment and
+        stops its heartbeats. While joining nothing is owned, so waiting here holds up nobody.
+        """
+        coordinator = self._consumer._coordinator  # noqa: SLF001 - there is no other way to see it
+        if coordinator.rejoining:
+            coordinator.request_rejoin()
+        if coordinator.need_rejoin():
+            coordinator.poll(timeout_ms=1000 * max(timeout, _JOIN_SECONDS))
 
     def assignment(self) -> frozenset[Partition]:
         """The partitions that this member owns."""
@@ -499,7 +515,7 @@ class KafkaPythonAdmin:
                 raise kp.for_code(topic["error_code"])(name)
             entries = self._admin.describe_configs([resource], config_filter="all")["topic"][name]
         config = {key: entry["value"] for key, entry in entries.items() if entry["value"] is not None}
-        return TopicDescription(name, topic["topic_id"], len(topic["partitions"]), config)
+        return TopicDescription(name, UUID(topic["topic_id"]), len(topic["partitions"]), config)
 
     def grow_partitions(self, name: str, partitions: int) -> None:
         """Raise the number of partitions and wait until they can be used."""
