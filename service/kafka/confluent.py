@@ -626,8 +626,9 @@ class ConfluentAdmin:
         return sorted(name for name in topics if not name.startswith("__"))
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic."""
+        """Delete a topic and wait until it is gone."""
         self._result(self._admin.delete_topics([name], request_timeout=self._connection.timeout)[name])
+        self._wait_for_partitions(name, 0)
 
     def list_groups(self) -> list[str]:
         """The ids of all consumer groups."""
@@ -653,17 +654,17 @@ class ConfluentAdmin:
         return self._result(self._admin.describe_topics(asked, request_timeout=self._connection.timeout)[name])
 
     def _wait_for_partitions(self, name: str, partitions: int) -> None:
-        """A broker answers before it can lead the new partitions."""
+        """A broker answers before it leads new partitions or has let go of old ones."""
         deadline = time.monotonic() + self._connection.timeout
         while time.monotonic() < deadline:
             try:
                 led = [each for each in self._metadata(name).partitions if each.leader is not None]
             except UnknownTopicError:
                 led = []
-            if len(led) >= partitions:
+            if len(led) >= partitions > 0 or len(led) == partitions == 0:
                 return
             time.sleep(0.02)
-        raise RetriableError(f"topic {name!r} has no leaders for {partitions} partitions yet")
+        raise RetriableError(f"topic {name!r} does not show {partitions} partitions yet")
 
     def _result(self, future: Any) -> Any:
         with self._connection.translated():

@@ -47,7 +47,7 @@ from service.kafka.settings import KafkaSettings
 # The library's debug lines hold whole requests, and so the records in them.
 logging.getLogger("kafka").setLevel(logging.WARNING)
 
-_JOIN_SECONDS = 3.0
+_JOIN_SECONDS = 1.0
 
 _KIND: list[tuple[tuple[type[Exception], ...], type[KafkaError]]] = [
     ((kp.ProducerFencedError, kp.InvalidProducerEpochError), FencedError),
@@ -504,7 +504,7 @@ class KafkaPythonAdmin:
         topic = {"num_partitions": partitions, "configs": dict(config or {})}
         with _translated():
             self._admin.create_topics({name: topic})
-            self._admin.wait_for_topics([name], self._timeout_ms)
+        self._wait_for_partitions(name, partitions)
 
     def describe_topic(self, name: str) -> TopicDescription:
         """Partitions, id and configuration."""
@@ -519,14 +519,9 @@ class KafkaPythonAdmin:
 
     def grow_partitions(self, name: str, partitions: int) -> None:
         """Raise the number of partitions and wait until they can be used."""
-        deadline = time.monotonic() + self._timeout_ms / 1000
         with _translated():
             self._admin.create_partitions({name: partitions})
-            while len(self._admin.describe_topics([name])[0]["partitions"]) < partitions:
-                if time.monotonic() > deadline:
-                    raise RetriableError(f"topic {name!r} does not show {partitions} partitions yet")
-                time.sleep(0.02)
-            self._admin.wait_for_topics([name], self._timeout_ms)
+        self._wait_for_partitions(name, partitions)
 
     def list_topics(self) -> list[str]:
         """The names of all topics but Kafka's own."""
@@ -534,9 +529,10 @@ class KafkaPythonAdmin:
             return sorted(name for name in self._admin.list_topics() if not name.startswith("__"))
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic."""
+        """Delete a topic and wait until it is gone."""
         with _translated():
             self._admin.delete_topics([name])
+        self._wait_for_partitions(name, 0)
 
     def list_groups(self) -> list[str]:
         """The ids of all consumer groups."""
@@ -556,3 +552,15 @@ class KafkaPythonAdmin:
     def close(self) -> None:
         """Let go of the connections."""
         self._admin.close()
+
+    def _wait_for_partitions(self, name: str, partitions: int) -> None:
+        """A broker answers before it leads new partitions or has let go of old ones."""
+        deadline = time.monotonic() + self._timeout_ms / 1000
+        while time.monotonic() < deadline:
+            with _translated():
+                (topic,) = self._admin.describe_topics([name])
+            led = [each for each in topic["partitions"] if each["leader_id"] >= 0]
+            if len(led) >= partitions > 0 or len(led) == partitions == 0:
+                return
+            time.sleep(0.02)
+        raise RetriableError(f"topic {name!r} does not show {partitions} partitions yet")

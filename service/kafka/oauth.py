@@ -5,7 +5,7 @@ import json
 import time
 from base64 import b64encode, urlsafe_b64decode
 from typing import NamedTuple
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
 from urllib.request import Request, urlopen
 
@@ -51,7 +51,10 @@ def _from_endpoint(settings: KafkaSettings) -> Token:
         with urlopen(request, timeout=settings.request_timeout_ms / 1000) as answer:  # noqa: S310 - see settings
             granted = json.load(answer)
         return Token(granted["access_token"], time.time() + float(granted.get("expires_in", UNKNOWN_LIFETIME_SECONDS)))
+    except HTTPError as error:
+        error.close()
+        raise RetriableError(f"the token endpoint answered {error.code} instead of a token") from error
     except (URLError, TimeoutError) as error:
-        raise RetriableError(f"the token endpoint did not grant a token: {type(error).__name__}") from error
+        raise RetriableError(f"the token endpoint did not answer: {type(error).__name__}") from error
     except (KeyError, TypeError, ValueError) as error:
         raise DeniedError("the token endpoint's answer holds no access_token") from error

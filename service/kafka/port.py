@@ -226,7 +226,7 @@ class Admin(Protocol):
         """The names of all topics but Kafka's own."""
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic; `UnknownTopicError` if there is none."""
+        """Delete a topic and wait until it is gone; `UnknownTopicError` if there is none."""
 
     def list_groups(self) -> list[str]:
         """The ids of all consumer groups."""

@@ -12,7 +12,9 @@ SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"
 class KafkaSettings(BaseSettings):
     """Where Kafka is, who we are there, and how patient we are. Environment: `PORTCULLIS_KAFKA_…`."""
 
-    model_config = SettingsConfigDict(env_prefix="PORTCULLIS_KAFKA_", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="PORTCULLIS_KAFKA_", extra="forbid", frozen=True, hide_input_in_errors=True
+    )
 
     bootstrap_servers: str = Field("127.0.0.1:9092", description="host:port, comma-separated")
     client: Literal["auto", "kafka-python", "confluent-kafka"] = Field(
@@ -47,6 +49,8 @@ class KafkaSettings(BaseSettings):
     def _complete(self) -> Self:
         if (self.tls_cert_file is None) != (self.tls_key_file is None):
             raise ValueError("tls_cert_file and tls_key_file belong together; one of them is missing")
+        if self.oauth_token_url is not None and not self.oauth_token_url.startswith(("https://", "http://")):
+            raise ValueError("oauth_token_url must start with https:// (or http://, where nobody listens in)")
         if self.heartbeat_interval_ms * 3 > self.session_timeout_ms:
             raise ValueError(
                 f"heartbeat_interval_ms must be at most a third of session_timeout_ms "
