@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help run test lint unit soak clean
+.PHONY: help run test lint unit soak kafka clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -31,11 +31,14 @@ lint: $(READY)  ## ruff, mypy, import contract
 
 unit: $(READY)  ## pytest
 	@echo "==> pytest"
-	@$(BIN)/python -m pytest -m "not soak" -n 2
+	@$(BIN)/python -m pytest -m "not soak" -n 2 --dist loadgroup
 
 soak: $(READY)  ## the long runs
 	@echo "==> pytest, the long ones"
 	@$(BIN)/python -m pytest -m soak --timeout 0
+
+kafka: $(READY)  ## a real Apache Kafka on a free loopback port, until Ctrl-C (needs Java 17 and Maven)
+	@$(BIN)/python -m tests.kafka.real_kafka
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist *.egg-info

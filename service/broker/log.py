@@ -142,8 +142,8 @@ class PartitionLog:
         return [each for each in self._aborted if each.last_offset >= start and each.first_offset < stop]
 
     def batches_since(self, timestamp: int) -> list[Batch]:
-        """The data batches with a record of this time or later."""
-        return [each for each in self._batches if each.max_timestamp >= timestamp and not each.is_control]
+        """The batches, markers included, with a record of this time or later."""
+        return [each for each in self._batches if each.max_timestamp >= timestamp]
 
     def delete_before(self, offset: int) -> None:
         """Forget everything below an offset."""

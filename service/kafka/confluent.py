@@ -1,9 +1,10 @@
 """The port on confluent-kafka (librdkafka): the fast one."""
 
+import functools
 import logging
 import struct
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import UUID
@@ -100,6 +101,7 @@ class _Connection:
     def __init__(self, settings: KafkaSettings) -> None:
         self.settings = settings
         self.timeout = settings.request_timeout_ms / 1000
+        self.serve: Callable[[], object] = lambda: None  # let the handle run callbacks that are due
         self._denied: ck.KafkaError | None = None
 
     def config(self, **more: Any) -> dict[str, Any]:
@@ -142,6 +144,7 @@ class _Connection:
         except ck.KafkaException as exception:
             error = _translate(exception.args[0])
             if isinstance(error, RetriableError):
+                self.serve()
                 self.raise_denied()
             raise error from exception
 
@@ -471,6 +474,7 @@ class ConfluentProducer:
                 queue_buffering_max_messages=1_000_000,
             )
         )
+        connection.serve = functools.partial(self._producer.poll, 0)
 
     def init_transactions(self) -> None:
         """Take over the transactional id."""
@@ -575,6 +579,7 @@ class ConfluentProducer:
         self._producer.purge()
         with suppress(ck.KafkaException):  # whatever it still has to say is of no interest any more
             self._producer.poll(0)
+        self._connection.serve = lambda: None
         del self._producer
 
     @contextmanager
@@ -597,6 +602,7 @@ class ConfluentAdmin:
     def __init__(self, connection: _Connection) -> None:
         self._connection = connection
         self._admin = AdminClient(connection.config())
+        connection.serve = functools.partial(self._admin.poll, 0)
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
         """Create a topic and wait until it can be used."""
@@ -647,6 +653,7 @@ class ConfluentAdmin:
 
     def close(self) -> None:
         """Let go of the connections."""
+        self._connection.serve = lambda: None
         del self._admin
 
     def _metadata(self, name: str) -> Any:

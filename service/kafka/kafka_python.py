@@ -14,6 +14,7 @@ from kafka import errors as kp
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.net.compat import KafkaNetClient
 from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
@@ -127,6 +128,42 @@ def _config(settings: KafkaSettings) -> dict[str, Any]:
     return config
 
 
+class _Net(KafkaNetClient):  # type: ignore[misc]  # the library ships no types
+    """Remembers a refused login, which the library only logs while it keeps trying."""
+
+    def __init__(self, **config: Any) -> None:
+        super().__init__(**config)
+        self.denied: Exception | None = None
+        self._get_connection = self._manager.get_connection
+        self._manager.get_connection = self._watched_connection
+
+    def _watched_connection(self, *arguments: Any, **options: Any) -> Any:
+        connection = self._get_connection(*arguments, **options)
+        connection.close_future.add_errback(self._note)
+        return connection
+
+    def _note(self, error: Exception) -> None:
+        if isinstance(_translate(error), DeniedError):
+            self.denied = error
+
+
+def _opened(kind: Callable[..., Any], config: dict[str, Any]) -> Any:
+    """A part of the library; when it does not open, its thread and sockets do not stay behind."""
+    nets: list[_Net] = []
+
+    def net(**options: Any) -> _Net:
+        nets.append(_Net(**options))
+        return nets[-1]
+
+    try:
+        return kind(**config, kafka_client=net)
+    except kp.KafkaError as error:
+        for each in nets:
+            each.close()
+            each._net.stop()  # noqa: SLF001 - what the library's own close does
+        raise _translate(nets[0].denied or error if nets else error) from error
+
+
 class KafkaPythonClient:
     """Opens consumers, readers, producers and administrators on kafka-python."""
 
@@ -196,20 +233,19 @@ class KafkaPythonConsumer:
     def __init__(self, settings: KafkaSettings, group: str) -> None:
         self._group = group
         self._timeout_ms = settings.request_timeout_ms
-        with _translated():
-            self._consumer = KafkaConsumer(
-                **_config(settings),
-                group_id=group,
-                isolation_level="read_committed",
-                enable_auto_commit=False,
-                auto_offset_reset="none",
-                allow_auto_create_topics=False,
-                partition_assignment_strategy=[RangePartitionAssignor],
-                session_timeout_ms=settings.session_timeout_ms,
-                heartbeat_interval_ms=settings.heartbeat_interval_ms,
-                max_poll_interval_ms=settings.max_poll_interval_ms,
-                metrics_enabled=False,
-            )
+        options = {
+            "group_id": group,
+            "isolation_level": "read_committed",
+            "enable_auto_commit": False,
+            "auto_offset_reset": "none",
+            "allow_auto_create_topics": False,
+            "partition_assignment_strategy": [RangePartitionAssignor],
+            "session_timeout_ms": settings.session_timeout_ms,
+            "heartbeat_interval_ms": settings.heartbeat_interval_ms,
+            "max_poll_interval_ms": settings.max_poll_interval_ms,
+            "metrics_enabled": False,
+        }
+        self._consumer = _opened(KafkaConsumer, _config(settings) | options)
 
     def subscribe(
         self,
@@ -314,15 +350,14 @@ class KafkaPythonReader:
     _STEP = 10_000
 
     def __init__(self, settings: KafkaSettings, *, dirty: bool) -> None:
-        with _translated():
-            self._consumer = KafkaConsumer(
-                **_config(settings),
-                isolation_level="read_uncommitted" if dirty else "read_committed",
-                auto_offset_reset="earliest",
-                allow_auto_create_topics=False,
-                fetch_max_wait_ms=50,
-                metrics_enabled=False,
-            )
+        options = {
+            "isolation_level": "read_uncommitted" if dirty else "read_committed",
+            "auto_offset_reset": "earliest",
+            "allow_auto_create_topics": False,
+            "fetch_max_wait_ms": 50,
+            "metrics_enabled": False,
+        }
+        self._consumer = _opened(KafkaConsumer, _config(settings) | options)
 
     def watermarks(self, partition: Partition) -> Watermarks:
         """The log's first and last (stable) offset."""
@@ -378,8 +413,8 @@ class KafkaPythonProducer:
         self._patience = settings.transaction_timeout_ms / 1000
         self._timeout = settings.request_timeout_ms / 1000
         self._sent: list[Any] = []
-        with _translated():
-            self._producer = KafkaProducer(**_producer_config(settings), transactional_id=transactional_id)
+        config = _producer_config(settings) | {"transactional_id": transactional_id}
+        self._producer = _opened(KafkaProducer, config)
         self._manager = self._producer._transaction_manager  # noqa: SLF001 - see the class
 
     def init_transactions(self) -> None:
@@ -496,8 +531,7 @@ class KafkaPythonAdmin:
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._timeout_ms = settings.request_timeout_ms
-        with _translated():
-            self._admin = KafkaAdminClient(**_config(settings))
+        self._admin = _opened(KafkaAdminClient, _config(settings))
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
         """Create a topic and wait until it can be used."""

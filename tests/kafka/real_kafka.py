@@ -111,10 +111,12 @@ class RealKafka:
         (self._home / "server.properties").write_text(self._properties())
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         scram = f"[name={USER},password={PASSWORD}]"
-        self._java(
-            "kafka.tools.StorageTool", "format", "--cluster-id", cluster, "--config", "server.properties",
+        formatting = self._java(
+            "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "--config", "server.properties",
             "--add-scram", f"SCRAM-SHA-256={scram}", "--add-scram", f"SCRAM-SHA-512={scram}",
-        ).wait(START_SECONDS)  # fmt: skip
+        )  # fmt: skip
+        if formatting.wait(START_SECONDS):
+            raise RuntimeError(f"Kafka's storage could not be formatted:\n{self.log_file.read_text()[-3000:]}")
 
     def start(self) -> None:
         """Start the broker and wait until it takes requests."""
