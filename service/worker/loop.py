@@ -21,6 +21,7 @@ from service.kafka import (
     Client,
     Committed,
     FencedError,
+    GoneError,
     GroupToken,
     Partition,
     RecordBatch,
@@ -126,6 +127,9 @@ class Worker:
         except RetriableError as error:
             log.warning("the input cannot be read at the moment (%s)", error)
             batches = []
+        except GoneError as gone:
+            self._pass_over(Partition(gone.topic, gone.partition))
+            batches = []
         # The token belongs to exactly this poll: it proves the membership under which these records were given.
         self._token = self._consumer.group_token()
         self._take_over()
@@ -133,6 +137,23 @@ class Worker:
             if batch.partition in self._partitions:
                 self._take(batch)
         self.metrics.polled(self._consumer.assignment(), self._partitions, self._stopped)
+
+    def _pass_over(self, place: Partition) -> None:
+        """Events were gone from the input before they were taken: stop, or where that is accepted, count them."""
+        partition = self._partitions.get(place)
+        if partition is None:
+            return
+        low = self._consumer.watermarks(place).low
+        if not self._settings.accept_loss or low <= partition.position:
+            self._halt(
+                place,
+                f"{place.topic}/{place.number}: offset {partition.position} is gone from the input, which begins at "
+                f"{low} now; raise its retention, or start with --accept-loss to count what is missing as suppressed",
+            )
+            return
+        log.warning("%s/%d: offsets %d to %d are gone and count as suppressed", *place, partition.position, low - 1)
+        partition.pass_over(low)
+        self._consumer.seek(place, low)
 
     def _take(self, batch: RecordBatch) -> None:
         partition = self._partitions[batch.partition]

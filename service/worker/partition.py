@@ -94,6 +94,13 @@ class InputPartition:
             self.rows.append(events, np.full(len(events), now))
             self._decide(self.engine.push(self.rows.batch(start)))
 
+    def pass_over(self, position: int) -> None:
+        """Count the offsets before `position`, which nobody can read any more, as taken and suppressed."""
+        self.totals["taken"] += position - self.position
+        self.totals["suppressed"] += position - self.position
+        self.position = position
+        self._changed = True
+
     def expire(self, now: float) -> None:
         """Decide what has waited long enough."""
         self._decide(self.engine.expire(now))
