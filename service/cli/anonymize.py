@@ -36,13 +36,13 @@ def anonymize(
     with progress_bar() as progress:
         result = anonymize_table(loaded, table, seed=seed, progress=progress)
         seconds = time.monotonic() - started
+        # Made before anything is written, so that a run that cannot be reported on leaves nothing behind.
+        made = report_on(loaded, result, seconds=seconds, repeatable=seed is not None) if report or html else None
         write_published(result.publication, out, words=words(seed), progress=progress)
-    if report or html:
-        made = report_on(loaded, result, seconds=seconds, repeatable=seed is not None)
-        if report:
-            report.write_text(made.model_dump_json(indent=2), encoding="utf-8")
-        if html:
-            html.write_text(report_html(made), encoding="utf-8")
+    if made and report:
+        report.write_text(made.model_dump_json(indent=2), encoding="utf-8")
+    if made and html:
+        html.write_text(report_html(made), encoding="utf-8")
     if len(result.refusals):
         warn(f"warning: refused rows were left out\n{result.refusals.describe()}")
     say_audit(result.audit)

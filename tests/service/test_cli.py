@@ -5,8 +5,9 @@ import subprocess
 import sys
 
 import pytest
-from cli_world import MARK
+from cli_world import CITIES, ITEMS, MARK
 
+import service.cli.anonymize
 import service.tables
 from microdata import Publication
 from service.cli import commands
@@ -102,6 +103,17 @@ class TestAnonymize:
         again = portcullis("audit", shop / "table.csv", out, "--policy", shop / "policy.yaml")
         assert again.exit_code == 0, again.output
 
+    def test_a_run_that_cannot_be_reported_on_leaves_nothing(self, portcullis, shop, monkeypatch):
+        def stumble(*_, **__):
+            raise ValueError(MARK)
+
+        monkeypatch.setattr(service.cli.anonymize, "report_on", stumble)
+        arguments = ("anonymize", shop / "table.csv", "--policy", shop / "policy.yaml", "--out", shop / "out.csv")
+        result = portcullis(*arguments, "--report", shop / "report.json")
+        assert result.exit_code == 70
+        assert MARK not in result.output
+        assert not (shop / "out.csv").exists()
+
     def test_a_seed_repeats_and_warns(self, portcullis, shop):
         texts = []
         for name in ("a.csv", "b.csv"):
@@ -183,6 +195,17 @@ class TestAudit:
         result = portcullis("audit", shop / "table.csv", shop / "raw.csv", "--policy", shop / "policy.yaml")
         assert result.exit_code == 1
         assert MARK not in result.output
+
+    def test_repeated_persons_cannot_be_proven_from_outside(self, portcullis, shop):
+        """Whoever sees only the file must reckon with one person behind several rows of a class."""
+        rows = [f"{MARK}{row % 40},{20 + row % 50},{CITIES[row % 4]},{ITEMS[row % 3]},east" for row in range(400)]
+        (shop / "table.csv").write_text("\n".join(["id,age,city,item,shop", *rows]))
+        overlapping = (shop / "policy.yaml").read_text().replace("mondrian, k: 4, l: 2", "sabre, k: 4, t: 0.4")
+        (shop / "policy.yaml").write_text(overlapping)
+        self.publish(portcullis, shop)
+        result = portcullis("audit", shop / "table.csv", shop / "out.csv", "--policy", shop / "policy.yaml")
+        assert result.exit_code == 1
+        assert "is not shown to hold, going by the fewest persons: k-anonymity of 4 fails" in result.stderr
 
     def test_a_published_person_is_a_fault(self, portcullis, shop):
         self.publish(portcullis, shop)
