@@ -66,7 +66,12 @@ class Worker:
         self._id = f"{stream.group}.{settings.instance or secrets.token_hex(8)}"
         self._consumer = client.group_consumer(stream.group)
         self._reader = client.reader()
-        self._look_at_topics()
+        try:
+            self._look_at_topics()
+        except BaseException:
+            self._consumer.close()
+            self._reader.close()
+            raise
         self._token: GroupToken | None = None
         self._producer: TransactionalProducer | None = None
         self._partitions: dict[Partition, InputPartition] = {}
@@ -306,7 +311,9 @@ class Worker:
         if not waiting:
             return
         if max(place.number for place in waiting) >= self._topics.input_partitions:
+            # The input has grown. Clients opened before may not know the new partitions of the state topic.
             self._look_at_topics()
+            self._discard()
         try:
             # A transaction that this worker left open would make the committed offsets unstable: end it first.
             self._ready_producer()
