@@ -104,7 +104,7 @@ class _Connection:
         self.serve: Callable[[], object] = lambda: None  # let the handle run callbacks that are due
         self._denied: ck.KafkaError | None = None
 
-    def config(self, **more: Any) -> dict[str, Any]:
+    def _config(self, **more: Any) -> dict[str, Any]:
         """A configuration for one librdkafka handle; keyword underscores stand for dots."""
         settings = self.settings
         config: dict[str, Any] = {
@@ -129,7 +129,12 @@ class _Connection:
         elif settings.sasl_password is not None:
             config["sasl.username"] = settings.sasl_username
             config["sasl.password"] = settings.sasl_password.get_secret_value()
-        return config | {name.replace("_", "."): value for name, value in more.items()}
+        return config | settings.extra | {name.replace("_", "."): value for name, value in more.items()}
+
+    def open(self, kind: Callable[[dict[str, Any]], Any], **more: Any) -> Any:
+        """A librdkafka handle; a setting that it does not take is an error of ours."""
+        with self.translated():
+            return kind(self._config(**more))
 
     def raise_denied(self) -> None:
         """A refused login arrives in the background only; calls just time out. So they ask here."""
@@ -218,20 +223,19 @@ class ConfluentConsumer:
         self._failures: list[ck.Message] = []
         self._paused: set[Partition] = set()
         self._stranded: set[Partition] = set()  # librdkafka has given them up and does not seek them
-        self._consumer = ck.Consumer(
-            connection.config(
-                group_id=group,
-                isolation_level="read_committed",
-                enable_auto_commit=False,
-                enable_auto_offset_store=False,
-                auto_offset_reset="error",
-                allow_auto_create_topics=False,
-                partition_assignment_strategy="range",
-                fetch_wait_max_ms=100,  # what is sought or resumed waits for the fetch under way
-                session_timeout_ms=settings.session_timeout_ms,
-                heartbeat_interval_ms=settings.heartbeat_interval_ms,
-                max_poll_interval_ms=max(settings.max_poll_interval_ms, settings.session_timeout_ms),
-            )
+        self._consumer = connection.open(
+            ck.Consumer,
+            group_id=group,
+            isolation_level="read_committed",
+            enable_auto_commit=False,
+            enable_auto_offset_store=False,
+            auto_offset_reset="error",
+            allow_auto_create_topics=False,
+            partition_assignment_strategy="range",
+            fetch_wait_max_ms=100,  # what is sought or resumed waits for the fetch under way
+            session_timeout_ms=settings.session_timeout_ms,
+            heartbeat_interval_ms=settings.heartbeat_interval_ms,
+            max_poll_interval_ms=max(settings.max_poll_interval_ms, settings.session_timeout_ms),
         )
 
     def subscribe(
@@ -400,16 +404,15 @@ class ConfluentReader:
 
     def __init__(self, connection: _Connection, *, dirty: bool) -> None:
         self._connection = connection
-        self._consumer = ck.Consumer(
-            connection.config(
-                group_id="portcullis-reader",  # librdkafka wants a name; nothing is joined or committed
-                isolation_level="read_uncommitted" if dirty else "read_committed",
-                enable_auto_commit=False,
-                enable_partition_eof=True,
-                auto_offset_reset="earliest",
-                allow_auto_create_topics=False,
-                fetch_wait_max_ms=50,
-            )
+        self._consumer = connection.open(
+            ck.Consumer,
+            group_id="portcullis-reader",  # librdkafka wants a name; nothing is joined or committed
+            isolation_level="read_uncommitted" if dirty else "read_committed",
+            enable_auto_commit=False,
+            enable_partition_eof=True,
+            auto_offset_reset="earliest",
+            allow_auto_create_topics=False,
+            fetch_wait_max_ms=50,
         )
 
     def watermarks(self, partition: Partition) -> Watermarks:
@@ -464,15 +467,14 @@ class ConfluentProducer:
         self._connection = connection
         self._patience = settings.transaction_timeout_ms / 1000
         self._failure: ck.KafkaError | None = None
-        self._producer = ck.Producer(
-            connection.config(
-                transactional_id=transactional_id,
-                transaction_timeout_ms=settings.transaction_timeout_ms,
-                compression_type=settings.compression,
-                message_max_bytes=settings.max_request_bytes,
-                linger_ms=5,
-                queue_buffering_max_messages=1_000_000,
-            )
+        self._producer = connection.open(
+            ck.Producer,
+            transactional_id=transactional_id,
+            transaction_timeout_ms=settings.transaction_timeout_ms,
+            compression_type=settings.compression,
+            message_max_bytes=settings.max_request_bytes,
+            linger_ms=5,
+            queue_buffering_max_messages=1_000_000,
         )
         connection.serve = functools.partial(self._producer.poll, 0)
 
@@ -601,7 +603,7 @@ class ConfluentAdmin:
 
     def __init__(self, connection: _Connection) -> None:
         self._connection = connection
-        self._admin = AdminClient(connection.config())
+        self._admin = connection.open(AdminClient)
         connection.serve = functools.partial(self._admin.poll, 0)
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:

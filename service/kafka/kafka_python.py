@@ -101,8 +101,8 @@ class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # the librar
         return fetch_token(self._settings).value
 
 
-def _config(settings: KafkaSettings) -> dict[str, Any]:
-    """The settings in kafka-python's words."""
+def _config(kind: Any, settings: KafkaSettings) -> dict[str, Any]:
+    """The settings in kafka-python's words, for one kind of part."""
     config: dict[str, Any] = {
         "bootstrap_servers": settings.bootstrap_servers.split(","),
         "client_id": settings.client_id,
@@ -125,7 +125,8 @@ def _config(settings: KafkaSettings) -> dict[str, Any]:
     elif settings.sasl_password is not None:
         config["sasl_plain_username"] = settings.sasl_username
         config["sasl_plain_password"] = settings.sasl_password.get_secret_value()
-    return config
+    known = kind.DEFAULT_CONFIG
+    return config | {key: value for key, value in settings.extra.items() if key in known}
 
 
 class _Net(KafkaNetClient):  # type: ignore[misc]  # the library ships no types
@@ -245,7 +246,7 @@ class KafkaPythonConsumer:
             "max_poll_interval_ms": settings.max_poll_interval_ms,
             "metrics_enabled": False,
         }
-        self._consumer = _opened(KafkaConsumer, _config(settings) | options)
+        self._consumer = _opened(KafkaConsumer, _config(KafkaConsumer, settings) | options)
 
     def subscribe(
         self,
@@ -357,7 +358,7 @@ class KafkaPythonReader:
             "fetch_max_wait_ms": 50,
             "metrics_enabled": False,
         }
-        self._consumer = _opened(KafkaConsumer, _config(settings) | options)
+        self._consumer = _opened(KafkaConsumer, _config(KafkaConsumer, settings) | options)
 
     def watermarks(self, partition: Partition) -> Watermarks:
         """The log's first and last (stable) offset."""
@@ -389,7 +390,7 @@ class KafkaPythonReader:
 def _producer_config(settings: KafkaSettings) -> dict[str, Any]:
     """A record that is not delivered within the life of its transaction never needs to be."""
     life, linger = settings.transaction_timeout_ms, 5
-    return _config(settings) | {
+    return _config(KafkaProducer, settings) | {
         "transaction_timeout_ms": life,
         "delivery_timeout_ms": life,
         "request_timeout_ms": min(settings.request_timeout_ms, life - linger - 1),
@@ -531,7 +532,7 @@ class KafkaPythonAdmin:
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._timeout_ms = settings.request_timeout_ms
-        self._admin = _opened(KafkaAdminClient, _config(settings))
+        self._admin = _opened(KafkaAdminClient, _config(KafkaAdminClient, settings))
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
         """Create a topic and wait until it can be used."""

@@ -1,7 +1,7 @@
 """How to reach Kafka: one model for environment, file and flags."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -44,6 +44,9 @@ class KafkaSettings(BaseSettings):
     transaction_timeout_ms: int = Field(10_000, ge=1_000, description="the broker aborts a transaction of this age")
     compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = Field("none", description="of what we produce")
     max_request_bytes: int = Field(1_048_576, ge=1_024, description="largest request that we produce")
+    extra: dict[str, Any] = Field(
+        default_factory=dict, repr=False, description="further settings of the client library, in its own words"
+    )
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

@@ -6,8 +6,8 @@ import gc
 import pytest
 
 from service.kafka import RetriableError, UnclearError
-from tests.kafka.conftest import World, eventually
 from tests.kafka.real_kafka import RealKafka
+from tests.kafka.world import World, eventually
 
 pytestmark = [pytest.mark.needs_tool("kafka"), pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
 

@@ -7,7 +7,7 @@ import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
 from service.kafka import Committed, FatalError, GoneError, Partition
-from tests.kafka.conftest import eventually
+from tests.kafka.world import eventually
 
 RECENTLY = time.time_ns() // 1_000_000 - 12_345  # a real broker soon deletes what is old
 

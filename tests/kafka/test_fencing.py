@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from service.kafka import AbortableError, Committed, GroupToken, RetriableError, StaleGroupError
-from tests.kafka.conftest import eventually
+from tests.kafka.world import eventually
 
 SLEEPY = {"session_timeout_ms": 1_000, "heartbeat_interval_ms": 100, "max_poll_interval_ms": 1_200}
 

@@ -12,7 +12,7 @@ from service.kafka import (
     Partition,
     TooLargeError,
 )
-from tests.kafka.conftest import eventually
+from tests.kafka.world import eventually
 
 RECENTLY = time.time_ns() // 1_000_000 - 12_345  # a real broker soon deletes what is old
 

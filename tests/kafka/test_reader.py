@@ -6,7 +6,7 @@ import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
 from service.kafka import Partition, RetriableError, UnknownTopicError
-from tests.kafka.conftest import offsets_of
+from tests.kafka.world import offsets_of
 
 
 def test_a_range_is_read_exactly(world):

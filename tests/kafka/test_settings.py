@@ -67,6 +67,23 @@ def test_auto_takes_the_fast_client_and_falls_back(monkeypatch):
         connect(KafkaSettings(client="confluent-kafka"))
 
 
+def test_extra_settings_go_to_the_library_but_never_over_what_keeps_us_safe(world):
+    own_words = {
+        "kafka-python": {"fetch_max_bytes": 12_345_678, "isolation_level": "read_uncommitted"},
+        "confluent-kafka": {"fetch.max.bytes": 12_345_678, "isolation.level": "read_uncommitted"},
+    }
+    partition = world.topic()
+    world.write(partition, b"aborted", commit=False)
+    reader = world.reader(extra=own_words[world._client])
+    assert list(reader.read(partition, 0, 2, 10)) == []
+
+
+def test_a_setting_that_the_library_does_not_know_is_refused():
+    settings = KafkaSettings(client="confluent-kafka", extra={"fetch.maximum": 1})
+    with pytest.raises(FatalError, match=r"fetch\.maximum"):
+        connect(settings).admin()
+
+
 def _oauth(**more):
     return KafkaSettings(sasl_mechanism="OAUTHBEARER", **more)
 
