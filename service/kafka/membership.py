@@ -5,11 +5,14 @@ told to the worker inside `poll` and `close` only, on the worker's own thread an
 is handed out.
 """
 
+import time
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 
 from service.kafka.errors import FatalError
 from service.kafka.port import Partition, PartitionsCallback
+
+_SLICE_SECONDS = 0.2
 
 
 class Membership:
@@ -37,11 +40,25 @@ class Membership:
         """Somebody else may have these partitions already."""
         self._unheard.append((self._lose, sorted(partitions)))
 
+    @property
+    def has_news(self) -> bool:
+        """Whether the worker has something to hear."""
+        return bool(self._unheard)
+
     def tell(self) -> None:
         """Tell the worker what was noted."""
         while self._unheard:
             change, partitions = self._unheard.popleft()
             change(partitions)
+
+    def slices(self, timeout: float) -> Iterator[float]:
+        """A wait cut into short ones, which end with it or with news: neither they nor signals wait for records."""
+        deadline = time.monotonic() + timeout
+        while True:
+            left = deadline - time.monotonic()
+            yield min(max(left, 0.0), _SLICE_SECONDS)
+            if left <= _SLICE_SECONDS or self.has_news:
+                return
 
     def require_sought(self, partition: Partition) -> int:
         """The position of an owned partition; an error while nobody has said where to begin."""

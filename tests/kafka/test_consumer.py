@@ -43,6 +43,7 @@ def test_a_batch_holds_columns(world):
     assert columns[1].tolist() == [RECENTLY, RECENTLY, RECENTLY + 333]
     assert [key for batch in batches for key in batch.keys] == [None, b"k", None]
     assert [value for batch in batches for value in batch.values] == [b"a", None, b"c"]
+    assert {type(value) for batch in batches for value in batch.values} == {bytes, type(None)}
     assert b"k" not in repr(batches).encode(), "records never appear in a representation"
     assert member.consumer.position(partition) == 4
 

@@ -1,0 +1,152 @@
+"""Transactions on librdkafka."""
+
+import functools
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import confluent_kafka as ck
+
+from service.kafka.confluent.connection import Connection, translate
+from service.kafka.errors import AbortableError, FatalError, KafkaError, RetriableError, UnclearError
+from service.kafka.port import Committed, GroupToken, Partition
+
+
+class ConfluentProducer:
+    """A transactional producer."""
+
+    def __init__(self, connection: Connection, transactional_id: str) -> None:
+        settings = connection.settings
+        self._connection = connection
+        self._patience = settings.transaction_timeout_ms / 1000
+        self._failure: ck.KafkaError | None = None
+        self._producer = connection.open(
+            ck.Producer,
+            transactional_id=transactional_id,
+            transaction_timeout_ms=settings.transaction_timeout_ms,
+            compression_type=settings.compression,
+            message_max_bytes=settings.max_request_bytes,
+            linger_ms=5,
+            queue_buffering_max_messages=1_000_000,
+        )
+        connection.serve = functools.partial(self._producer.poll, 0)
+
+    def init_transactions(self) -> None:
+        """Take over the transactional id."""
+        with self._connection.translated():
+            self._producer.init_transactions(self._connection.timeout)
+
+    def begin(self) -> None:
+        """Open a transaction."""
+        self._failure = None
+        with self._in_transaction():
+            self._producer.begin_transaction()
+
+    def produce(
+        self,
+        partition: Partition,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None = None,
+        timestamp_ms: int | None = None,
+    ) -> None:
+        """Hand over records, in order."""
+        stamp = 0 if timestamp_ms is None else timestamp_ms  # librdkafka's 0 is "now"
+        for number, value in enumerate(values):
+            key = None if keys is None else keys[number]
+            self._produce(partition, value, key, stamp, self._on_delivery)
+
+    def _produce(self, partition: Partition, value: bytes | None, key: bytes | None, stamp: int, done: Any) -> None:
+        deadline = time.monotonic() + self._patience
+        with self._in_transaction():
+            while True:
+                try:
+                    self._producer.produce(
+                        partition.topic, value, key, partition.number, on_delivery=done, timestamp=stamp
+                    )
+                except BufferError as full:
+                    if time.monotonic() > deadline:
+                        raise AbortableError(f"the broker took nothing for {self._patience} s") from full
+                    self._producer.poll(0.01)
+                else:
+                    return
+
+    def _on_delivery(self, error: ck.KafkaError | None, _: Any) -> None:
+        if error is not None and self._failure is None:
+            self._failure = error
+
+    def produce_and_wait(
+        self,
+        partition: Partition,
+        value: bytes | None,
+        key: bytes | None = None,
+        timestamp_ms: int | None = None,
+    ) -> int:
+        """Write one record and wait for its offset."""
+        offsets: list[int] = []
+
+        def done(error: ck.KafkaError | None, message: Any) -> None:
+            self._on_delivery(error, message)
+            offsets.append(message.offset())
+
+        self._produce(partition, value, key, timestamp_ms or 0, done)
+        self.flush()
+        return offsets[0]
+
+    def flush(self) -> None:
+        """Wait until everything is acknowledged."""
+        self._require_delivered()
+        if self._failure is not None:
+            raise _abortable(translate(self._failure))
+
+    def _require_delivered(self) -> None:
+        with self._in_transaction():
+            waiting = self._producer.flush(self._patience)
+        if waiting:
+            raise AbortableError(f"{waiting} records were not acknowledged within {self._patience} s")
+
+    def send_offsets(self, offsets: Mapping[Partition, Committed], token: GroupToken) -> None:
+        """Make the group's offsets part of the transaction."""
+        token.require_current()
+        positions = [
+            ck.TopicPartition(*partition, committed.offset, committed.metadata)
+            for partition, committed in offsets.items()
+        ]
+        with self._in_transaction():
+            self._producer.send_offsets_to_transaction(positions, token.handle, self._patience)
+
+    def commit(self) -> None:
+        """Make everything visible."""
+        self._require_delivered()
+        try:
+            with self._connection.translated():
+                self._producer.commit_transaction(self._patience)
+        except (RetriableError, FatalError) as error:
+            raise UnclearError(str(error)) from error
+
+    def abort(self) -> None:
+        """Take everything back."""
+        with self._connection.translated():
+            self._producer.abort_transaction(self._patience)
+
+    def close(self) -> None:
+        """Let go at once."""
+        # Not Producer.close: that aborts the open transaction, which may be in the middle of its commit.
+        self._producer.purge()
+        with suppress(ck.KafkaException):  # whatever it still has to say is of no interest any more
+            self._producer.poll(0)
+        self._connection.serve = lambda: None
+        del self._producer
+
+    @contextmanager
+    def _in_transaction(self) -> Iterator[None]:
+        """Inside a transaction nothing is tried again: what might work later is a reason to abort now."""
+        try:
+            with self._connection.translated():
+                yield
+        except KafkaError as error:
+            raise _abortable(error) from error
+
+
+def _abortable(error: KafkaError) -> KafkaError:
+    return AbortableError(str(error)) if isinstance(error, RetriableError) else error

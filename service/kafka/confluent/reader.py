@@ -1,0 +1,73 @@
+"""Exact ranges of offsets on librdkafka."""
+
+import time
+from collections.abc import Iterator
+
+import confluent_kafka as ck
+
+from service.kafka.confluent.connection import Code, Connection, translate
+from service.kafka.confluent.records import batch_of, watermarks_of
+from service.kafka.errors import RetriableError
+from service.kafka.port import Partition, RecordBatch, Watermarks
+
+
+class ConfluentReader:
+    """Reads exact ranges of offsets."""
+
+    _STEP = 10_000
+
+    def __init__(self, connection: Connection, *, dirty: bool) -> None:
+        self._connection = connection
+        self._consumer = connection.open(
+            ck.Consumer,
+            group_id="portcullis-reader",  # librdkafka wants a name; nothing is joined or committed
+            isolation_level="read_uncommitted" if dirty else "read_committed",
+            enable_auto_commit=False,
+            enable_partition_eof=True,
+            auto_offset_reset="earliest",
+            allow_auto_create_topics=False,
+            fetch_wait_max_ms=50,
+        )
+
+    def watermarks(self, partition: Partition) -> Watermarks:
+        """The log's first and last (stable) offset."""
+        return watermarks_of(self._connection, self._consumer, partition)
+
+    def read(self, partition: Partition, start: int, stop: int, timeout: float) -> Iterator[RecordBatch]:
+        """Every record of a range; see the port."""
+        start = max(start, self.watermarks(partition).low)
+        if start >= stop:
+            return
+        with self._connection.translated():
+            self._consumer.assign([ck.TopicPartition(*partition, start)])
+        try:
+            yield from self._read(partition, start, stop, timeout)
+        finally:
+            self._consumer.unassign()
+
+    def _read(self, partition: Partition, start: int, stop: int, timeout: float) -> Iterator[RecordBatch]:
+        deadline = time.monotonic() + timeout
+        reached = start
+        while reached < stop:
+            with self._connection.translated():
+                messages = self._consumer.consume(1, 0.1)
+                messages += self._consumer.consume(self._STEP, 0)
+            records = []
+            for message in messages:
+                error = message.error()
+                if error is None:
+                    records.append(message)
+                elif error.code() != Code._PARTITION_EOF:  # noqa: SLF001 - librdkafka's own code
+                    raise translate(error)
+                reached = max(reached, message.offset() + (error is None))
+            wanted = [message for message in records if start <= message.offset() < stop]
+            if wanted:
+                deadline = time.monotonic() + timeout
+                yield batch_of(partition, wanted)
+            elif time.monotonic() > deadline:
+                self._connection.raise_denied()
+                raise RetriableError(f"{partition}: stable up to {reached} of {stop} after {timeout} s")
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._consumer.close()

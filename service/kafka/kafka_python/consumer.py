@@ -1,0 +1,164 @@
+"""A member of a group on kafka-python."""
+
+from collections.abc import Collection
+from typing import Any
+
+from kafka import KafkaConsumer
+from kafka import errors as kp
+from kafka.consumer.subscription_state import ConsumerRebalanceListener
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.structs import TopicPartition
+
+from service.kafka.errors import FatalError, GoneError, KafkaError, RetriableError
+from service.kafka.kafka_python.connection import config_of, opened, translated
+from service.kafka.kafka_python.records import batch_of, watermarks_of
+from service.kafka.membership import Membership
+from service.kafka.port import Committed, GroupToken, Partition, PartitionsCallback, RecordBatch, Watermarks
+from service.kafka.settings import KafkaSettings
+
+_JOIN_SECONDS = 1.0
+
+
+class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # the library ships no types
+    """Runs on the library's thread: it notes, and holds new partitions still."""
+
+    def __init__(self, consumer: Any, membership: Membership) -> None:
+        self._consumer = consumer
+        self._membership = membership
+
+    def on_partitions_assigned(self, assigned: Collection[Any]) -> None:
+        for place in assigned:
+            # The explicit offset keeps the library from looking up the committed one.
+            self._consumer.pause(place)
+            self._consumer.seek(place, 0)
+        self._membership.note_assigned([Partition(*place) for place in assigned])
+
+    def on_partitions_revoked(self, revoked: Collection[Any]) -> None:
+        self._membership.note_revoked([Partition(*place) for place in revoked])
+
+    def on_partitions_lost(self, lost: Collection[Any]) -> None:
+        self._membership.note_lost([Partition(*place) for place in lost])
+
+
+class KafkaPythonConsumer:
+    """A member of a consumer group."""
+
+    def __init__(self, settings: KafkaSettings, group: str) -> None:
+        self._group = group
+        self._timeout_ms = settings.request_timeout_ms
+        options = {
+            "group_id": group,
+            "isolation_level": "read_committed",
+            "enable_auto_commit": False,
+            "auto_offset_reset": "none",
+            "allow_auto_create_topics": False,
+            "partition_assignment_strategy": [RangePartitionAssignor],
+            "session_timeout_ms": settings.session_timeout_ms,
+            "heartbeat_interval_ms": settings.heartbeat_interval_ms,
+            "max_poll_interval_ms": settings.max_poll_interval_ms,
+            "metrics_enabled": False,
+        }
+        self._consumer = opened(KafkaConsumer, config_of(KafkaConsumer, settings) | options)
+
+    def subscribe(
+        self,
+        topics: Collection[str],
+        on_assigned: PartitionsCallback,
+        on_revoked: PartitionsCallback,
+        on_lost: PartitionsCallback,
+    ) -> None:
+        """Join the group; see the port."""
+        self._membership = Membership(on_assigned, on_revoked, on_lost)
+        self._consumer.subscribe(list(topics), listener=_Listener(self._consumer, self._membership))
+
+    def poll(self, timeout: float, max_records: int) -> list[RecordBatch]:
+        """Wait for records; see the port."""
+        try:
+            with translated():
+                found = self._found(timeout, max_records)
+        except KafkaError as error:
+            self._membership.tell()
+            if isinstance(error.__cause__, kp.OffsetOutOfRangeError):
+                (((topic, number), offset),) = error.__cause__.args[0].items()
+                raise GoneError(topic, number, offset) from error
+            if isinstance(error, RetriableError):
+                return []
+            raise
+        self._membership.tell()
+        batches = [
+            batch_of(Partition(*place), records)
+            for place, records in found.items()
+            if Partition(*place) in self._membership.positions
+        ]
+        for batch in batches:
+            self._membership.positions[batch.partition] = int(batch.offsets[-1]) + 1
+        return batches
+
+    def _found(self, timeout: float, max_records: int) -> dict[Any, list[Any]]:
+        for slice_ in self._membership.slices(timeout):
+            self._join()
+            found: dict[Any, list[Any]] = self._consumer.poll(int(slice_ * 1000), max_records)
+            if found:
+                return found
+        return {}
+
+    def _join(self) -> None:
+        """Join in one go where the group rebalances.
+
+        A join that ends between two polls is lost to the library: it forgets to take over the assignment and
+        stops its heartbeats. While joining nothing is owned, so waiting here holds up nobody.
+        """
+        coordinator = self._consumer._coordinator  # noqa: SLF001 - there is no other way to see it
+        if coordinator.rejoining:
+            coordinator.request_rejoin()
+        if coordinator.need_rejoin():
+            coordinator.poll(timeout_ms=1000 * _JOIN_SECONDS)
+
+    def assignment(self) -> frozenset[Partition]:
+        """The partitions that this member owns."""
+        return self._membership.owned
+
+    def seek(self, partition: Partition, offset: int) -> None:
+        """Give the record at `offset` next."""
+        if partition not in self._membership.owned:
+            raise FatalError(f"{partition}: is not assigned")
+        self._consumer.seek(TopicPartition(*partition), offset)
+        self._membership.positions[partition] = offset
+
+    def pause(self, partitions: Collection[Partition]) -> None:
+        """Give no records of these partitions until they are resumed."""
+        self._consumer.pause(*(TopicPartition(*each) for each in partitions))
+
+    def resume(self, partitions: Collection[Partition]) -> None:
+        """Give records of these partitions again."""
+        for partition in partitions:
+            self._membership.require_sought(partition)
+        self._consumer.resume(*(TopicPartition(*each) for each in partitions))
+
+    def position(self, partition: Partition) -> int:
+        """The offset behind the last record given, or the one sought."""
+        return self._membership.require_sought(partition)
+
+    def group_token(self) -> GroupToken:
+        """Membership as of now."""
+        handle = self._consumer.group_metadata()
+        return GroupToken(self._group, handle.generation_id, handle.member_id, handle)
+
+    def committed(self, partitions: Collection[Partition]) -> dict[Partition, Committed | None]:
+        """The group's stable committed offsets."""
+        return {each: self._committed(each) for each in partitions}
+
+    def _committed(self, partition: Partition) -> Committed | None:
+        with translated():
+            found = self._consumer.committed(TopicPartition(*partition), metadata=True, timeout_ms=self._timeout_ms)
+        return None if found is None else Committed(found.offset, found.metadata or "")
+
+    def watermarks(self, partition: Partition) -> Watermarks:
+        """The log's first offset and last stable offset."""
+        return watermarks_of(self._consumer, partition)
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+        if hasattr(self, "_membership"):
+            self._membership.tell()
