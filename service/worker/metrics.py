@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from microdata import Boxes, class_loss
+from privacy import Model
 from service.kafka import Partition
 from service.worker.partition import InputPartition, Publication
 from service.worker.stream import Stream
@@ -34,6 +35,7 @@ _COUNTERS = {
 }
 _GAUGES = {
     "loss": ("loss_recent", "Running mean loss of published rows."),
+    "delay": ("delay_recent_seconds", "Running mean time from taking an event to publishing it."),
     "open_clusters": ("open_clusters", "Clusters being formed."),
     "tau": ("tau", "Loss threshold of the engine, the mean over partitions."),
     "pending": ("events_pending", "Rows taken and undecided."),
@@ -143,11 +145,12 @@ class Metrics(Collector):
                 "achieved": dict(partition.achieved),
             }
             if len(rows):
-                self._delay_seconds.observe(now - partition.rows.times[rows])
+                delays = now - partition.rows.times[rows]
+                self._delay_seconds.observe(delays)
                 self._delay_tuples.observe(partition.position - partition.rows.positions[rows])
                 losses = class_loss(Boxes(partition.schema, clusters.lo, clusters.hi))
-                loss = float(losses @ np.diff(clusters.starts) / len(rows))
-                known["loss"] = round(known.get("loss", loss) * (1 - _RECENT) + loss * _RECENT, 6)
+                _blend(known, "loss", float(losses @ np.diff(clusters.starts) / len(rows)))
+                _blend(known, "delay", float(delays.mean()))
 
     def gone(self) -> None:
         """The loop has ended."""
@@ -182,16 +185,27 @@ class Metrics(Collector):
     def _gauges(self) -> dict[str, float]:
         known = self._partitions.values()
         engines = [partition.get("engine", {}) for partition in known]
-        losses = [partition["loss"] for partition in known if "loss" in partition]
         return {
-            "loss": float(np.mean(losses)) if losses else 0.0,
+            "loss": _mean(known, "loss"),
+            "delay": _mean(known, "delay"),
             "open_clusters": sum(engine.get("open_clusters", 0.0) for engine in engines),
-            "tau": float(np.mean([engine.get("tau", 0.0) for engine in engines])) if engines else 0.0,
+            "tau": _mean(engines, "tau"),
             "pending": sum(partition.get("pending", 0) for partition in known),
             "lag": sum(partition.get("lag", 0) for partition in known),
             "thin": sum(bool(partition.get("thin")) for partition in known),
             "stopped": len(self._stopped),
             "assigned": len(self._assigned),
+        }
+
+    def _achieved(self, model: Model) -> dict[str, Any]:
+        """What the least safe published cluster achieved, beside what was asked; None before the first."""
+        values = [known["achieved"][model.name] for known in self._partitions.values() if known.get("achieved")]
+        worst = (min if model.more_is_safer else max)(values, default=None)
+        return {
+            "model": model.label,
+            "asked": model.asked,
+            "achieved": worst,
+            "more_is_safer": model.more_is_safer,
         }
 
     def stuck(self) -> str | None:
@@ -227,6 +241,18 @@ class Metrics(Collector):
                 "reason": reason,
                 "counts": dict(self._counts),
                 "gauges": self._gauges(),
+                "guarantee": [self._achieved(model) for model in self._stream.models],
+                "delay_limit": self._stream.delay_seconds,
                 "partitions": {str(place.number): dict(known) for place, known in sorted(self._partitions.items())},
                 "stopped": {str(place.number): why for place, why in sorted(self._stopped.items())},
             }
+
+
+def _blend(known: dict[str, Any], key: str, value: float) -> None:
+    """Move a running mean towards a new value."""
+    known[key] = round(known.get(key, value) * (1 - _RECENT) + value * _RECENT, 6)
+
+
+def _mean(parts: Collection[Mapping[str, Any]], key: str) -> float:
+    values = [part[key] for part in parts if key in part]
+    return float(np.mean(values)) if values else 0.0

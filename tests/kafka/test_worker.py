@@ -45,6 +45,15 @@ def test_every_event_leaves_once_in_a_cluster_of_k_persons_or_is_accounted_for(t
     assert b"p1" not in b"".join(town.values(town.stream.dead_letters))
 
 
+def test_the_status_tells_what_was_asked_and_what_the_least_safe_cluster_achieved(town):
+    worker = town.start()
+    before = worker.metrics.status()["guarantee"]
+    assert before == [{"model": "k-anonymity", "asked": 3.0, "achieved": None, "more_is_safer": True}]
+    town.feed(*people(60, 9))
+    town.until(lambda: worker.metrics.status()["guarantee"][0]["achieved"] == 3)
+    assert worker.metrics.status()["gauges"]["delay"] > 0
+
+
 def test_what_leaves_carries_nothing_extra(town):
     town.feed(*people(30, 12), keys=[b"key-%d" % n for n in range(30)])
     worker = town.start()
