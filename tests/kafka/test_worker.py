@@ -160,6 +160,34 @@ def test_a_worker_that_resumes_from_memory_is_caught(town, monkeypatch):
     assert len(released) > len(set(released))
 
 
+def test_output_without_its_state_is_caught(town, monkeypatch):
+    """The transaction broken on purpose: clusters are published, but state and offset are not committed with them."""
+    town.feed(*people(100, 9))
+
+    def without_state(self, token, dirty, publications, states):
+        del token, states
+        outputs = self._messages.encode([(publications[place], dirty[place].rows) for place in dirty])
+        producer = self._ready_producer()
+        producer.begin()
+        for number, values in outputs.items():
+            producer.produce(Partition(self.stream.output, number), values)
+        producer.flush()
+        producer.commit()
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Worker, "_transact", without_state)
+        worker = town.start()
+        town.until(lambda: worker.metrics.status()["counts"].get("released", 0) > 50)
+        town.stop()
+    successor = town.start()
+    town.until(lambda: successor.metrics.status()["counts"].get("released", 0) > 50)
+    town.stop()
+    released = town.released()
+    assert len(released) > len(set(released))
+    with pytest.raises(AssertionError):
+        town.assert_never_under_two_boxes()
+
+
 def test_the_gate_suppresses_a_cluster_that_fails_and_publishes_nothing_of_it(town, monkeypatch):
     passes = Gate.passes
 

@@ -1,0 +1,323 @@
+"""Faults on purpose: workers killed, stopped past their session, added and removed, the broker killed under them.
+
+Events carry a number that can be traced, which no real policy should publish. Afterwards everything is read twice. As a
+committed reader: every event left exactly once or is counted as suppressed or refused, and every cluster is about k
+persons. As a dirty reader, who sees aborted transactions too: no event stands under two clusters or two boxes.
+
+    python -m load_tests.stream_faults --broker apache --events 200000 --kills 20
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from load_tests.harness import arguments, print_machine, print_table, write_json
+from service.broker import Broker
+from service.demo import POLICY
+from service.kafka import KafkaError, KafkaSettings, Partition, Reader, connect
+from service.sample import sample_events
+from service.worker.state import State
+from tests.kafka.real_kafka import RealKafka
+
+K = POLICY["guarantee"]["k"]
+PARTITIONS = 4
+BATCH = 500
+DELTA = 1_000
+WORKERS = 2
+PACE = 3.0
+"""Seconds between two faults, on average."""
+POISON = (b"not json", b'{"customer_id": "x", "age": 500}', b'{"age": 30}')
+SESSION_MS = 6_000
+SETTLE_SECONDS = 240.0
+SHOWN = {"taken", "released", "clusters"}
+
+
+@dataclass
+class Outcome:
+    """What the two readers found, and what happened before."""
+
+    taken: int
+    happened: Counter[str]
+    accounts: Counter[str]
+    released: int
+    twice: int
+    unaccounted: int
+    small_clusters: int
+    two_boxes: int
+    clusters: int
+    seconds: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing was lost, doubled or leaked."""
+        return not (self.twice or self.unaccounted or self.small_clusters or self.two_boxes)
+
+
+class Arena:
+    """A broker, a stream and its workers; chaos is made from outside, by signals."""
+
+    def __init__(self, directory: Path, bootstrap: str, client: str) -> None:
+        self.bootstrap, self.client = bootstrap, client
+        self.policy = directory / "orders.yaml"
+        policy = json.loads(json.dumps(POLICY))
+        policy["schema"]["public"].append("order")
+        policy["guarantee"]["delay"] = {"tuples": DELTA, "seconds": 15}
+        self.policy.write_text(yaml.safe_dump(policy))
+        self.log = (directory / "workers.log").open("ab")
+        self.workers: list[subprocess.Popen[bytes]] = []
+        settings = KafkaSettings(bootstrap_servers=bootstrap)
+        admin = connect(settings).admin()
+        for topic in ("orders.raw", "orders.safe", "orders.dead"):
+            admin.create_topic(topic, PARTITIONS)
+        admin.close()
+        self.connection = connect(settings)
+        self.persons: dict[int, str] = {}
+        self.fed = 0
+        self.poison = 0
+
+    def add_worker(self) -> None:
+        """Start one more worker process."""
+        environment = os.environ | {
+            "PORTCULLIS_KAFKA_SESSION_TIMEOUT_MS": str(SESSION_MS),
+            "PORTCULLIS_KAFKA_HEARTBEAT_INTERVAL_MS": str(SESSION_MS // 6),
+            "PORTCULLIS_KAFKA_TRANSACTION_TIMEOUT_MS": "5000",
+            "PORTCULLIS_WORKER_COMMIT_INTERVAL": "0.3",
+            "PORTCULLIS_WORKER_STATUS_PORT": "0",
+        }
+        command = [sys.executable, "-m", "service", "run", str(self.policy), "--bootstrap", self.bootstrap]
+        command += ["--client", self.client]
+        self.workers.append(subprocess.Popen(command, stdout=self.log, stderr=self.log, env=environment))
+
+    def close(self) -> None:
+        """End every worker that is left."""
+        for worker in self.workers:
+            with contextlib.suppress(ProcessLookupError):
+                worker.send_signal(signal.SIGCONT)
+                worker.kill()
+            worker.wait()
+        self.log.close()
+
+    def feed(self, events: int, rate: float, stop: threading.Event, seed: int) -> None:
+        """Produce events with poison in between; a broker that is away is tried again."""
+        randomness = random.Random(seed)
+        people = max(200, events // 8)
+        first = 0
+        while first < events and not stop.is_set():
+            rows = sample_events(min(BATCH, events - first), seed=seed, persons=people, first=first).to_pylist()
+            values: list[bytes | None] = [msgspec.json.encode(row) for row in rows]
+            values.insert(randomness.randrange(len(values)), randomness.choice(POISON))
+            if self._write(Partition("orders.raw", randomness.randrange(PARTITIONS)), values):
+                self.persons |= {row["order"]: row["customer_id"] for row in rows}
+                self.fed += len(rows)
+                self.poison += 1
+                first += len(rows)
+                stop.wait(len(rows) / rate)
+            else:
+                stop.wait(0.5)
+
+    def _write(self, place: Partition, values: list[bytes | None]) -> bool:
+        """One transaction, tried once: what is unclear is settled by looking at the input itself afterwards."""
+        producer = self.connection.producer(f"feeder-{random.getrandbits(64):x}")
+        try:
+            producer.init_transactions()
+            producer.begin()
+            producer.produce(place, values)
+            producer.flush()
+            producer.commit()
+        except KafkaError:
+            return False
+        finally:
+            producer.close()
+        return True
+
+    def accounts(self, reader: Reader) -> Counter[str]:
+        """What the last states say has been done with the events, over all partitions."""
+        totals: Counter[str] = Counter()
+        for number in range(PARTITIONS):
+            place = Partition("portcullis.orders.safe.state", number)
+            low, high = reader.watermarks(place)
+            last = None
+            for batch in reader.read(place, max(low, high - 50), high, 30):
+                last = batch.values[-1] or last
+            if last is not None:
+                totals += Counter(State.decode(last).totals)
+        return totals
+
+
+def chaos(arena: Arena, kills: int, broker: RealKafka | None, seed: int) -> Counter[str]:
+    """Do harm until so many workers have been killed or frozen."""
+    randomness = random.Random(seed)
+    happened: Counter[str] = Counter()
+    while happened["worker killed"] + happened["worker frozen"] < kills:
+        time.sleep(PACE * randomness.uniform(0.5, 1.5))
+        victim = randomness.choice(arena.workers)
+        choices = ["kill"] * 5 + ["freeze"] * 2 + ["stop", "add"] + (["broker"] if broker else [])
+        match randomness.choice(choices):
+            case "kill":
+                victim.kill()
+                victim.wait()
+                arena.workers.remove(victim)
+                arena.add_worker()
+                happened["worker killed"] += 1
+            case "freeze":
+                victim.send_signal(signal.SIGSTOP)
+                time.sleep(SESSION_MS / 1000 * 1.5)
+                victim.send_signal(signal.SIGCONT)
+                happened["worker frozen"] += 1
+            case "stop" if len(arena.workers) > 2:
+                victim.terminate()
+                victim.wait(60)
+                arena.workers.remove(victim)
+                happened["worker stopped"] += 1
+            case "add" if len(arena.workers) < 4:
+                arena.add_worker()
+                happened["worker added"] += 1
+            case "broker" if broker and happened["broker killed"] < max(1, kills // 5):
+                broker.kill()
+                broker.restart()
+                happened["broker killed"] += 1
+        for worker in [each for each in arena.workers if each.poll() is not None]:
+            arena.workers.remove(worker)
+            arena.add_worker()
+            happened["worker gave up"] += 1
+    return happened
+
+
+def clusters(reader: Reader) -> Iterator[dict[str, Any]]:
+    """Every message of the output."""
+    for number in range(PARTITIONS):
+        place = Partition("orders.safe", number)
+        low, high = reader.watermarks(place)
+        for batch in reader.read(place, low, high, 60):
+            for value in batch.values:
+                yield msgspec.json.decode(value or b"{}")
+
+
+def judge(arena: Arena, happened: Counter[str], started: float) -> Outcome:
+    """Read everything as both kinds of readers do."""
+    reader, dirty = arena.connection.reader(), arena.connection.reader(dirty=True)
+    accounts = arena.accounts(reader)
+    seen: Counter[int] = Counter()
+    members: dict[str, set[int]] = {}
+    for cluster in clusters(reader):
+        orders = [row["order"] for row in cluster["rows"]]
+        seen.update(orders)
+        members.setdefault(cluster["cluster"], set()).update(orders)
+    boxes: dict[int, set[str]] = {}
+    for cluster in clusters(dirty):
+        box = cluster["cluster"] + json.dumps(cluster["generalization"], sort_keys=True)
+        for row in cluster["rows"]:
+            boxes.setdefault(row["order"], set()).add(box)
+    persons = {order: arena.persons.get(order, f"unknown {order}") for order in seen}
+    refused = sum(count for name, count in accounts.items() if name.startswith("refused."))
+    reader.close()
+    dirty.close()
+    return Outcome(
+        taken=accounts["taken"],
+        happened=happened,
+        accounts=accounts,
+        released=len(seen),
+        twice=sum(count > 1 for count in seen.values()),
+        unaccounted=accounts["taken"] - len(seen) - accounts["suppressed"] - refused,
+        small_clusters=sum(len({persons[order] for order in orders}) < K for orders in members.values()),
+        two_boxes=sum(len(own) > 1 for own in boxes.values()),
+        clusters=len(members),
+        seconds=time.monotonic() - started,
+    )
+
+
+def settle(arena: Arena) -> None:
+    """Wait until the workers have taken and settled everything that is in the input."""
+    reader = arena.connection.reader()
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while time.monotonic() < deadline:
+        with contextlib.suppress(KafkaError):
+            totals = arena.accounts(reader)
+            refused = sum(count for name, count in totals.items() if name.startswith("refused."))
+            done = totals["released"] + totals["suppressed"] + refused
+            if totals["taken"] >= arena.fed + arena.poison and done == totals["taken"]:
+                break
+        for worker in [each for each in arena.workers if each.poll() is not None]:
+            arena.workers.remove(worker)
+            arena.add_worker()
+        time.sleep(0.5)
+    reader.close()
+
+
+def run(broker: str, client: str, events: int, kills: int, *, rate: float = 4_000, seed: int = 1) -> Outcome:
+    """One run of chaos on one broker with one client."""
+    started = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        real = stack.enter_context(RealKafka()) if broker == "apache" else None
+        bootstrap = real.bootstrap if real else stack.enter_context(Broker()).bootstrap
+        arena = Arena(directory, bootstrap, client)
+        stack.callback(arena.close)
+        for _ in range(WORKERS):
+            arena.add_worker()
+        stop = threading.Event()
+        feeder = threading.Thread(target=arena.feed, args=(events, rate, stop, seed), daemon=True)
+        feeder.start()
+        happened = chaos(arena, kills, real, seed)
+        feeder.join(SETTLE_SECONDS)
+        stop.set()
+        settle(arena)
+        for worker in arena.workers:
+            worker.terminate()
+        for worker in arena.workers:
+            worker.wait(60)
+        return judge(arena, happened, started)
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--broker", choices=["embedded", "apache"], default="embedded")
+    parser.add_argument("--client", choices=["confluent-kafka", "kafka-python"], default="confluent-kafka")
+    parser.add_argument("--events", type=int, default=200_000)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--rate", type=float, default=4_000, help="events per second")
+    parser.add_argument("--seed", type=int, default=1)
+
+
+def main() -> None:
+    """Run, print, and end with status 1 if anything was lost, doubled or leaked."""
+    given = arguments(__doc__, add=_options)
+    events, kills = (8_000, 3) if given.quick else (given.events, given.kills)
+    print_machine()
+    outcome = run(given.broker, given.client, events, kills, rate=given.rate, seed=given.seed)
+    rows = [
+        ("events taken", outcome.taken),
+        ("released", outcome.released),
+        ("clusters", outcome.clusters),
+        *((name, count) for name, count in sorted(outcome.accounts.items()) if name not in SHOWN),
+        *sorted(outcome.happened.items()),
+        ("events that left twice", outcome.twice),
+        ("events unaccounted for", outcome.unaccounted),
+        (f"clusters below {K} persons", outcome.small_clusters),
+        ("events under two boxes, for a dirty reader", outcome.two_boxes),
+        ("seconds", round(outcome.seconds, 1)),
+    ]
+    print_table(f"Faults on the {given.broker} broker with {given.client}", ("what", "count"), rows)
+    write_json(given.json, "stream_faults", {"broker": given.broker, "client": given.client, **dict(rows)})
+    sys.exit(0 if outcome.holds else 1)
+
+
+if __name__ == "__main__":
+    main()
