@@ -85,9 +85,9 @@ class Demo:
             policy["schema"]["public"].append("order")
         self._policy_path.write_text(yaml.safe_dump(policy, sort_keys=False))
         self._log = directory / "log"
-        self._port = port or _free_port()
+        self._port = port or free_port()
         self.bootstrap = f"127.0.0.1:{self._port}"
-        self._status_port = _free_port()
+        self._status_port = free_port()
         self.status_url = f"http://127.0.0.1:{self._status_port}/"
         self._processes: list[subprocess.Popen[bytes]] = []
         self._stop = threading.Event()
@@ -241,7 +241,8 @@ def _publication(
     return Publication(table, classes, boxes)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A loopback port that nobody listens on at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
