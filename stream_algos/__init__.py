@@ -2,5 +2,6 @@
 
 from stream_algos.castle import Castle
 from stream_algos.engine import STREAM_ALGORITHMS, Batch, Engine, Release, Snapshot
+from stream_algos.sabre_w import SabreW
 
-__all__ = ["STREAM_ALGORITHMS", "Batch", "Castle", "Engine", "Release", "Snapshot"]
+__all__ = ["STREAM_ALGORITHMS", "Batch", "Castle", "Engine", "Release", "SabreW", "Snapshot"]

@@ -1,0 +1,272 @@
+"""Generic checks of stream engines: what must be true of every one, whatever it does inside.
+
+The cases of an engine are the requests that its parameters accept, so a new one is checked as soon as it is registered.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from streams import Observer, cut, stream
+from worlds import DEBT, ILLNESS
+
+from microdata import DataError, InfeasibleError, PortcullisError, seeded_words
+from static_algos import Entry
+from stream_algos import STREAM_ALGORITHMS, Batch, Engine
+
+REQUESTS: tuple[Mapping[str, Any], ...] = (
+    {"k": 3, "delay": {"tuples": 40}},
+    {"k": 3, "delay": {"tuples": 40, "seconds": 10.0}},
+    {"k": 2, "l": 2, "delay": {"tuples": 60}},
+    {"k": 2, "max_share": 0.6, "delay": {"tuples": 60}},
+    {"k": 3, "delay": {"tuples": 40}, "reuse": True},
+    {"k": 3, "delay": {"tuples": 40}, "formation": "arrival"},
+    {"k": 3, "t": 0.3, "window": {"size": 40, "advance": 10}},
+    {"k": 3, "t": 0.3, "window": {"size": 40, "advance": 40}, "delay": {"seconds": 10.0}},
+    {"k": 3, "t": 0.3, "window": {"seconds": 20.0, "advance_seconds": 5.0}},
+    {"k": 3, "beta": 1.0, "window": {"size": 40, "advance": 10}},
+    {"k": 3, "beta": 1.0, "window": {"seconds": 20.0, "advance_seconds": 5.0}},
+)
+"""What may be asked of an engine; requests that its parameters refuse are not meant for it."""
+
+
+@dataclass(frozen=True)
+class StreamCase:
+    """An engine with parameters."""
+
+    engine: type[Engine]
+    name: str
+    given: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(f'{name}={value}' for name, value in self.given.items())})"
+
+    def build(self, schema, seed=1):
+        return self.engine(schema, words=seeded_words(seed), **self.given)
+
+    def observer(self, schema, seed=1):
+        return Observer(schema, self.build(schema, seed))
+
+    def streams(self, rows=150):
+        """One row per person or several, one sensitive attribute or two, steady or drifting."""
+        yield stream(rows, 1, (ILLNESS,))
+        yield stream(rows, 2, (DEBT,), persons=rows // 4, drift=0.8)
+        yield stream(rows, 3, (ILLNESS, DEBT), persons=rows // 2, drift=0.3)
+
+    @property
+    def rows_waited(self) -> float:
+        """How many rows may come after one before it is decided: positions grow by at least 1 per row."""
+        window = self.given.get("window")
+        if window is not None:
+            return window.get("size", np.inf)
+        return self.given["delay"]["tuples"]
+
+    @property
+    def seconds_waited(self) -> float:
+        """How long a row may wait."""
+        delay, window = self.given.get("delay", {}), self.given.get("window", {})
+        return delay.get("seconds", window.get("seconds", np.inf))
+
+
+def stream_cases(entry: Entry[Engine]) -> list[StreamCase]:
+    return [StreamCase(entry.algorithm, entry.name, one) for one in REQUESTS if _valid(entry, one)]
+
+
+def all_stream_cases() -> list[StreamCase]:
+    return [case for entry in STREAM_ALGORITHMS for case in stream_cases(entry)]
+
+
+def _valid(entry: Entry[Engine], given: Mapping[str, Any]) -> bool:
+    try:
+        entry.parameters.model_validate(given)
+    except (ValidationError, PortcullisError):
+        return False
+    return True
+
+
+def the_gate_agrees_and_no_row_is_lost(case):
+    for schema, batch in case.streams():
+        case.observer(schema).run(batch).assert_complete()
+
+
+def most_rows_are_released(case):
+    for schema, batch in case.streams():
+        observer = case.observer(schema).run(batch)
+        assert len(observer.release.members) > 0.7 * len(batch)
+
+
+def batch_splits_do_not_matter(case):
+    for schema, batch in case.streams(90):
+        for sizes in ((1,), (90,), (1, 13, 2)):
+            observer = case.observer(schema).run(batch, sizes)
+            observer.assert_complete()
+            assert all(type(model) in case.engine.guarantees for model in observer.engine.models())
+
+
+def delay_is_kept(case):
+    for schema, batch in case.streams():
+        observer = case.observer(schema)
+        for part in cut(batch, (1,)):
+            observer.push(part)
+            pending = observer.engine.pending()
+            held = observer.rows.positions.searchsorted(pending)
+            assert not len(held) or len(observer.rows) - 1 - held[0] <= case.rows_waited
+
+
+def an_idle_stream_is_decided_in_time(case):
+    if case.seconds_waited == np.inf:
+        return
+    for schema, batch in case.streams(60):
+        observer = case.observer(schema)
+        for one, following in pairwise(cut(batch, (20,))):
+            observer.push(one)
+            for now in np.linspace(one.times[-1], following.times[0], 4):
+                observer.expire(float(now))
+                oldest = observer.rows.find(observer.engine.pending())
+                assert not len(oldest) or observer.rows.times[oldest[0]] > now - case.seconds_waited
+        observer.expire(float(batch.times[-1]) + case.seconds_waited)
+        assert not len(observer.engine.pending())
+
+
+def nothing_happens_without_rows(case):
+    schema, batch = next(iter(case.streams(5)))
+    engine = case.build(schema)
+    for release in (engine.push(Batch.empty(schema)), engine.expire(1e9), engine.flush()):
+        assert (len(release), len(release.members), len(release.suppressed)) == (0, 0, 0)
+    assert engine.needed_from() is None
+    assert not len(engine.pending())
+    restored = case.build(schema)
+    restored.restore(engine.snapshot(), Batch.empty(schema))
+    assert len(restored.push(batch)) >= 0
+
+
+def a_snapshot_continues(case):
+    for schema, batch in case.streams(120):
+        for every in (1, 3):
+            observer = case.observer(schema)
+            for turn, part in enumerate(cut(batch, (11, 4, 25))):
+                observer.push(part)
+                if turn % every == 0:
+                    observer.restarted(case.build(schema, turn))
+            observer.flush()
+            observer.assert_complete()
+
+
+def lost_rows_are_forgotten(case):
+    """A restore without the oldest rows goes on safely with the others."""
+    for schema, batch in case.streams(100):
+        observer = case.observer(schema)
+        observer.push(batch.take(slice(0, 57)))
+        snapshot, pending = observer.engine.snapshot(), observer.engine.pending()
+        lost = pending[: len(pending) // 3]
+        observer.rows.keep(observer.rows.positions, None)
+        observer.rows._select(observer.rows.positions > (lost[-1] if len(lost) else -1))
+        engine = case.build(schema, 2)
+        engine.restore(snapshot, observer.rows.batch(0))
+        assert np.array_equal(engine.pending(), np.setdiff1d(pending, lost))
+        observer.engine = engine
+        observer.push(batch.take(slice(57, 100)))
+        observer.flush()
+        assert set(observer.waited) >= set(observer.rows.positions[-43:].tolist())
+        assert set(lost.tolist()).isdisjoint(observer.waited)
+
+
+def a_flushed_stream_may_go_on(case):
+    for schema, batch in case.streams(120):
+        observer = case.observer(schema)
+        observer.run(batch.take(slice(0, 50)))
+        observer.run(batch.take(slice(50, 120)))
+        observer.assert_complete()
+
+
+def same_seed_gives_the_same_release(case):
+    for schema, batch in case.streams(80):
+        one, other = (case.observer(schema, 7).run(batch).release for _ in range(2))
+        for name in vars(one):
+            assert np.array_equal(getattr(one, name), getattr(other, name)), name
+
+
+def degenerate_streams_are_decided(case):
+    for schema, batch in case.streams(60):
+        same = np.zeros(60, np.int64)
+        for odd in (
+            batch.take(slice(0, 1)),
+            batch.take(slice(0, 2)),
+            Batch(batch.positions, batch.times, same, batch.quasi, batch.sensitive),
+            Batch(batch.positions, batch.times, batch.persons, batch.quasi[same], batch.sensitive[same]),
+            Batch(batch.positions, batch.times * 0, batch.persons, batch.quasi, batch.sensitive),
+        ):
+            case.observer(schema).run(odd).assert_complete()
+
+
+def one_person_is_never_released(case):
+    schema, batch = next(iter(case.streams(60)))
+    alone = Batch(batch.positions, batch.times, np.zeros(60, np.int64), batch.quasi, batch.sensitive)
+    observer = case.observer(schema).run(alone)
+    assert not len(observer.release.members)
+    assert len(observer.release.suppressed) == 60
+
+
+def positions_must_grow(case):
+    schema, batch = next(iter(case.streams(20)))
+    engine = case.build(schema)
+    engine.push(batch)
+    with pytest.raises(DataError, match="positions must grow"):
+        engine.push(batch)
+
+
+def clusters_are_shuffled(case):
+    """Members do not stand in the order of their positions, and ids do not count."""
+    schema, batch = stream(300, 5)
+    release = case.observer(schema).run(batch).release
+    parts = [part for part in np.split(release.members, release.starts[1:-1]) if len(part) > 2]
+    assert parts
+    assert any((np.diff(part) < 0).any() for part in parts)
+    assert len(np.unique(release.ids)) > len(release) // 2
+    assert release.ids.max() > 2**60
+
+
+def memory_stays_flat(case):
+    """All that an engine holds, as bytes, after many times as many rows as it may hold."""
+    schema, batch = stream(150, 6)
+    engine = case.build(schema)
+    used = []
+    for turn in range(8):
+        shift = turn * (int(batch.positions[-1]) + 1)
+        later = turn * (float(batch.times[-1]) + 1)
+        engine.push(Batch(batch.positions + shift, batch.times + later, batch.persons, batch.quasi, batch.sensitive))
+        used.append(len(pickle.dumps({name: held for name, held in vars(engine).items() if name != "words"})))
+    assert used[-1] < 1.3 * max(used[:3])
+
+
+def infeasible_requests_name_the_nearest(case):
+    schema, _ = next(iter(case.streams(5)))
+    with pytest.raises((InfeasibleError, ValidationError)):
+        case.engine(schema, **{**case.given, "k": 0})
+
+
+STREAM_CHECKS = (
+    the_gate_agrees_and_no_row_is_lost,
+    most_rows_are_released,
+    batch_splits_do_not_matter,
+    delay_is_kept,
+    an_idle_stream_is_decided_in_time,
+    nothing_happens_without_rows,
+    a_snapshot_continues,
+    lost_rows_are_forgotten,
+    a_flushed_stream_may_go_on,
+    same_seed_gives_the_same_release,
+    degenerate_streams_are_decided,
+    one_person_is_never_released,
+    positions_must_grow,
+    clusters_are_shuffled,
+    memory_stays_flat,
+    infeasible_requests_name_the_nearest,
+)
