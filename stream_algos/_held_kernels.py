@@ -56,6 +56,8 @@ class Rules(NamedTuple):
     share_of: int
     share_in: int
     """One person may have at most `share_of` of every `share_in` rows of a class, and always one."""
+    keep_below: float
+    """A box is kept for reuse if its loss is below this part of τ."""
 
 
 def new_rows(schema: Schema, capacity: int, scopes: int) -> Rows:

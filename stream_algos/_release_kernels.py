@@ -209,7 +209,7 @@ def release(
         lo[attribute], hi[attribute] = widened_range(space, attribute, lo[attribute], hi[attribute])
     _close(out, word(out), False)  # noqa: FBT003 - numba has no keyword-only arguments
     note_loss(published, loss)
-    if rules.reuse and loss < published.losses[-1] - TIE:
+    if rules.reuse and loss < rules.keep_below * published.losses[-1] - TIE:
         keep(published, out.ids[cluster], lo, hi)
 
 

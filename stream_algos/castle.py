@@ -15,6 +15,7 @@ from microdata import Boxes, DataError, GuaranteeError, InfeasibleError, Schema,
 from privacy import DistinctDiversity, Groups, KAnonymity, MaxShare, Model, require
 from static_algos import Parameters
 from stream_algos import _arrival_kernels as arrival
+from stream_algos import _deadline_kernels as deadline
 from stream_algos._held_kernels import (
     CLUSTER,
     CODE,
@@ -68,7 +69,9 @@ class CastleParameters(Parameters):
     k: int = Field(ge=1, description="distinct persons of every class")
     l: int = Field(default=1, ge=1, description="distinct values of every sensitive attribute in every class")  # noqa: E741 - ℓ is its name in the literature
     delay: Delay
-    formation: Literal["arrival"] = Field("arrival", description="when a row finds its class: on arrival (thesis)")
+    formation: Literal["deadline", "arrival"] = Field(
+        "deadline", description="when a row finds its class: at its deadline, or on arrival as in the thesis"
+    )
     eta: int = Field(50, ge=1, le=100_000, description="η: most clusters that are open at a time (arrival)")
     mu: int = Field(100, ge=1, le=1_000_000, description="μ: latest clusters whose mean loss is τ")
     reuse: bool = Field(default=False, description="release an expiring row alone with a published box that covers it")
@@ -136,8 +139,15 @@ class Castle(Engine):
         parameters = self.parameters
         share = Fraction(str(parameters.max_share or 1))
         self._rules = Rules(
-            parameters.k, parameters.l, parameters.delta, parameters.reuse, share.numerator, share.denominator
+            k=parameters.k,
+            l=parameters.l,
+            delta=parameters.delta,
+            reuse=parameters.reuse,
+            share_of=share.numerator,
+            share_in=share.denominator,
+            keep_below=1.0 if parameters.formation == "arrival" else 0.6,
         )
+        self._kernels = arrival if parameters.formation == "arrival" else deadline
         self._models = self._chosen_models()
         self._space = geometry(schema)
         self._last = np.iinfo(np.int64).min
@@ -191,7 +201,7 @@ class Castle(Engine):
         parts, done = [], False
         while not done:
             self._fetch_words(0)
-            done = arrival.flush(self._state, self._out, self._space, self._rules)
+            done = self._kernels.flush(self._state, self._out, self._space, self._rules)
             parts.append(self._collect())
         return self._let_out(parts)
 
@@ -219,7 +229,7 @@ class Castle(Engine):
         return {
             "positions": self._positions(held),
             "times": self._times[held],
-            "clusters": self._state.rows.slots[held, CLUSTER],
+            "clusters": self._clusters(held),
             "reusable_ids": ids,
             "reusable_lo": lo,
             "reusable_hi": hi,
@@ -240,7 +250,7 @@ class Castle(Engine):
         if self._in_order:
             self._in_order.restore(snapshot, rows.positions)
         positions, clusters = np.asarray(snapshot["positions"]), np.asarray(snapshot["clusters"], np.int64)
-        if len(clusters) and not (clusters.min() >= 0 and clusters.max() < self.parameters.eta):
+        if np.any(clusters < 0) or np.any(clusters >= self.parameters.eta):
             raise DataError("the snapshot was not taken with these parameters: it has clusters beyond eta")
         held = rows.take(np.isin(rows.positions, positions))
         index = np.searchsorted(positions, held.positions)
@@ -265,12 +275,12 @@ class Castle(Engine):
         capacity = 2 * CHUNK
         while capacity < 2 * len(rows) + CHUNK:
             capacity *= 2
-        self._state = arrival.new_state(self.schema, capacity, self.parameters.eta, published)
+        self._state = self._kernels.new_state(self.schema, capacity, self.parameters.eta, published)
         self._out = new_output(capacity, len(self.schema.quasi))
         self._times = np.zeros(capacity)
         self._times[: len(rows)] = rows.times
         positions, _, *others = rows.columns()
-        arrival.refill(self._state, self._space, clusters, positions, *others)
+        self._kernels.refill(self._state, self._space, self._rules, clusters, positions, *others)
 
     def _held(self) -> NDArray[np.int64]:
         """Slots of the held rows, oldest first."""
@@ -291,13 +301,17 @@ class Castle(Engine):
             sensitive=rows.sensitive[slots],
         )
 
+    def _clusters(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Open cluster of each row; without clusters, 0."""
+        return self._state.rows.slots[slots, CLUSTER] if self._kernels is arrival else np.zeros(len(slots), np.int64)
+
     def _make_room(self, more: int) -> None:
         """See to it that the ring can take so many rows, so that no slot is used twice within a kernel call."""
         rows = self._state.rows
         oldest(rows)
         if rows.meta[TAIL] - rows.meta[HEAD] + more > len(rows.slots):
             held, words = self._held(), self._out.words[self._out.meta[WORDS] :]
-            self._refill(self._state.published, self._rows_at(held), rows.slots[held, CLUSTER])
+            self._refill(self._state.published, self._rows_at(held), self._clusters(held))
             self._state.rows.meta[DUE] = rows.meta[DUE]
             self._out = self._out._replace(words=words)
 
@@ -318,7 +332,7 @@ class Castle(Engine):
         parts, done = [], 0
         while done != NONE:
             self._fetch_words(len(rows))
-            done = arrival.advance(self._state, self._out, self._space, self._rules, done, positions, *others)
+            done = self._kernels.advance(self._state, self._out, self._space, self._rules, done, positions, *others)
             parts.append(self._collect())
         return parts
 

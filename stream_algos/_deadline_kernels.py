@@ -1,0 +1,503 @@
+"""The improved CASTLE: rows wait together, and the expiring one gathers its class when it must leave.
+
+The class grows by one row at a time: the one whose enlargement, less its worth, is least. The worth of a row is what it
+would cost to leave it behind: rows far from most others, and old rows, find no good company later. Choosing each class
+as small as possible, without it, uses up the common rows and leaves the rare ones for bad classes at their deadlines.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microdata import Geometry, Schema, kernel
+from stream_algos._blocks_kernels import (
+    BLOCK,
+    HI,
+    LO,
+    RECENT,
+    Blocks,
+    insert,
+    measure_rarity,
+    new_blocks,
+    remove,
+    side_costs,
+    unit_value,
+)
+from stream_algos._held_kernels import (
+    AFTER,
+    CLUSTER,
+    COUNT,
+    DUE,
+    EVERYWHERE,
+    HEAD,
+    HELD,
+    MARK,
+    NONE,
+    NUMBER,
+    PERSON,
+    PERSONS,
+    POSITION,
+    TAIL,
+    Rows,
+    Rules,
+    enough,
+    find,
+    fresh_mark,
+    lacks_values,
+    meet,
+    new_rows,
+    oldest,
+    take,
+)
+from stream_algos._release_kernels import (
+    Output,
+    Published,
+    draw,
+    is_short,
+    release,
+    release_again,
+    suppress,
+)
+from stream_algos._split_kernels import nth_smallest, within_share
+
+VISITED = 8192
+"""Rows that a gathering row looks at, nearest blocks first, if there are more."""
+
+CHOICE, LEAST_CHOICE = 16, 512
+"""Of these, it chooses among the best 16 per member, but at least 512."""
+
+LANES = 16
+"""Scores that are compared at a time."""
+
+MEMBER = -2
+"""Number of a person who is in the class; see `meet`."""
+
+
+class Search(NamedTuple):
+    """Scratch space of one search for company."""
+
+    scores: NDArray[np.float32]
+    """Enlargement less worth, of visited rows and then of candidates; infinite for who is chosen."""
+    slots: NDArray[np.int32]
+    columns: NDArray[np.float32]
+    """Quasi-identifier, candidate."""
+    costs: NDArray[np.float32]
+    """Quasi-identifier, candidate: what extending the side to the candidate costs."""
+    box: NDArray[np.float32]
+    """End, quasi-identifier: the box of the class so far."""
+    members: NDArray[np.int64]
+    values: NDArray[np.int64]
+    """Distinct values of each sensitive attribute among the members."""
+
+
+class State(NamedTuple):
+    """Everything that the kernels of this module change."""
+
+    rows: Rows
+    blocks: Blocks
+    published: Published
+    search: Search
+
+
+def new_state(schema: Schema, capacity: int, eta: int, published: Published) -> State:  # noqa: ARG001 - as below
+    """An empty ring of this capacity."""
+    width, room = len(schema.quasi), capacity + LANES
+    search = Search(
+        scores=np.zeros(room, np.float32),
+        slots=np.zeros(room, np.int32),
+        columns=np.zeros((width, room), np.float32),
+        costs=np.zeros((width, room), np.float32),
+        box=np.zeros((2, width), np.float32),
+        members=np.zeros(capacity, np.int64),
+        values=np.zeros(len(schema.sensitive), np.int64),
+    )
+    return State(new_rows(schema, capacity, 1), new_blocks(schema, capacity), published, search)
+
+
+@kernel
+def zeal(k: int) -> float:
+    """How much of a row's mean distance counts as its worth: measured on Adult, power-law and uniform data."""
+    return min(0.4, 0.6 / k**0.25)
+
+
+@kernel
+def refill(
+    state: State,
+    space: Geometry,
+    rules: Rules,
+    clusters: NDArray[np.int64],  # noqa: ARG001 - one signature for both formations
+    positions: NDArray[np.int64],
+    persons: NDArray[np.int64],
+    quasi: NDArray[np.float64],
+    sensitive: NDArray[np.int32],
+) -> None:
+    """Hold rows that were held before."""
+    for index in range(len(positions)):
+        take(state.rows, positions[index], persons[index], quasi[index], sensitive[index])
+    if len(positions):
+        measure_rarity(state.rows, state.blocks, space)
+    for slot in range(len(positions)):
+        insert(state.rows, state.blocks, space, zeal(rules.k), slot)
+
+
+@kernel
+def advance(
+    state: State,
+    out: Output,
+    space: Geometry,
+    rules: Rules,
+    done: int,
+    positions: NDArray[np.int64],
+    persons: NDArray[np.int64],
+    quasi: NDArray[np.float64],
+    sensitive: NDArray[np.int32],
+) -> int:
+    """Take rows from number `done` on, deciding each held row when it is due; how many rows are taken.
+
+    It stops early, before a decision, when words or room for clusters run short. NONE: everything is done.
+    """
+    rows = state.rows
+    while True:
+        slot = oldest(rows)
+        while slot != NONE and rows.slots[slot, POSITION] <= rows.meta[DUE]:
+            if is_short(rows, out, rules):
+                return done
+            _decide(state, out, space, rules, slot, False)  # noqa: FBT003 - numba has no keyword-only arguments
+            slot = oldest(rows)
+        if done == len(positions):
+            return NONE
+        slot = take(rows, positions[done], persons[done], quasi[done], sensitive[done])
+        number = rows.meta[TAIL]
+        if number % RECENT == 0 or (number < RECENT and number >= 64 and number & (number - 1) == 0):
+            measure_rarity(rows, state.blocks, space)
+        insert(rows, state.blocks, space, zeal(rules.k), slot)
+        rows.meta[DUE] = max(rows.meta[DUE], positions[done] - rules.delta)
+        done += 1
+
+
+@kernel
+def flush(state: State, out: Output, space: Geometry, rules: Rules) -> bool:
+    """The end of the stream: everybody gathers in turn, and the last class takes in whoever could make none."""
+    while state.rows.meta[HELD]:
+        if is_short(state.rows, out, rules):
+            return False
+        _decide(state, out, space, rules, oldest(state.rows), True)  # noqa: FBT003 - as above
+    return True
+
+
+@kernel
+def _decide(state: State, out: Output, space: Geometry, rules: Rules, slot: int, ending: bool) -> None:
+    """Reuse a box for the expiring row, release it with the class it gathers, or suppress it."""
+    rows = state.rows
+    box = draw(state.published, out, rows.quasi[slot], state.search.members) if rules.reuse else NONE
+    if box != NONE:
+        remove(rows, state.blocks, slot)
+        release_again(rows, state.published, out, slot, box)
+        return
+    kept = 0
+    if enough(rows, rules):
+        count = _gather(state, space, rules, slot)
+        if ending and _persons_left(rows, state.search.members[:count]) < rules.k:
+            count = _everybody(rows, state.search.members)
+        members = state.search.members[:count]
+        kept = within_share(rows, rules, members, slot)
+        if kept < count and lacks_values(rows, rules, members[:kept]):
+            kept = 0
+    if kept:
+        members = state.search.members[:kept]
+        for member in members:
+            remove(rows, state.blocks, member)
+        release(rows, state.published, out, space, rules, members)
+    else:
+        remove(rows, state.blocks, slot)
+        suppress(rows, out, slot)
+
+
+@kernel
+def _persons_left(rows: Rows, members: NDArray[np.int64]) -> int:
+    """Persons that would still be held without these rows (of which each person has one, as far as it matters)."""
+    left = rows.meta[PERSONS]
+    for member in members:
+        left -= rows.tally[rows.slots[member, PERSON], COUNT] == 1
+    return left
+
+
+@kernel
+def _everybody(rows: Rows, members: NDArray[np.int64]) -> int:
+    """Make all held rows members; how many they are."""
+    count = 0
+    for number in range(rows.meta[HEAD], rows.meta[TAIL]):
+        slot = number & (len(rows.slots) - 1)
+        if rows.slots[slot, CLUSTER] != NONE:
+            members[count] = slot
+            count += 1
+    return count
+
+
+@kernel
+def _gather(state: State, space: Geometry, rules: Rules, seed: int) -> int:
+    """Fill `members` with a class around the expiring row; how many they are."""
+    rows, search, mark = state.rows, state.search, fresh_mark(state.rows)
+    for attribute in range(rows.quasi.shape[1]):
+        value = unit_value(space, state.blocks, attribute, rows.quasi[seed, attribute])
+        search.box[LO, attribute] = search.box[HI, attribute] = value
+    search.values[:] = 0
+    search.members[0] = seed
+    _join(rows, search, seed, mark)
+    visited = _visit(rows, state.blocks, search)
+    candidates = _candidates(rows, state.blocks, search, rules, visited, mark)
+    count = 1
+    while count < rules.k or _lacks(search, rules):
+        best = _best(rows, search, rules, candidates, mark, count >= rules.k)
+        if best != NONE:
+            slot = int(search.slots[best])
+            search.scores[best] = np.inf
+        else:
+            slot = _best_of_all(state, rules, count, mark)
+        search.members[count] = slot
+        count += 1
+        _join(rows, search, slot, mark)
+        _extend(rows, state.blocks, search, space, candidates, slot)
+    return count
+
+
+@kernel
+def _join(rows: Rows, search: Search, slot: int, mark: int) -> None:
+    """Note the person of a new member, and count the sensitive values that the row brings."""
+    person = rows.slots[slot, PERSON]
+    rows.tally[person, MARK] = mark
+    rows.tally[person, NUMBER] = MEMBER
+    for attribute in range(len(search.values)):
+        entry = find(rows, rows.sensitive[slot, attribute], EVERYWHERE - 1 - attribute)
+        search.values[attribute] += meet(rows, entry, mark, 0)
+
+
+@kernel
+def _lacks(search: Search, rules: Rules) -> bool:
+    """Whether the members lack values of some sensitive attribute."""
+    return len(search.values) > 0 and search.values.min() < rules.l
+
+
+@kernel
+def _brings_value(rows: Rows, search: Search, rules: Rules, slot: int, mark: int) -> bool:
+    """Whether a row has a value that the members lack."""
+    for attribute in range(len(search.values)):
+        if search.values[attribute] < rules.l:
+            entry = find(rows, rows.sensitive[slot, attribute], EVERYWHERE - 1 - attribute)
+            if rows.tally[entry, MARK] != mark:
+                return True
+    return False
+
+
+@kernel
+def _visit(rows: Rows, blocks: Blocks, search: Search) -> int:
+    """Score the rows of the nearest blocks; how many. All blocks are visited unless they hold too many rows."""
+    bounds = np.empty(len(blocks.counts), np.float32)
+    sparse = rows.meta[HELD] <= VISITED
+    if sparse:
+        bounds[:] = 0.0
+    else:
+        _bound(blocks, search, bounds)
+    visited, costs = 0, np.empty(BLOCK, np.float32)
+    for turn in range(len(bounds)):
+        block = turn if sparse else int(np.argmin(bounds))
+        count = blocks.counts[block]
+        bounds[block] = np.inf
+        if count and (sparse or visited < VISITED):
+            _score_block(rows, blocks, search, block, visited, costs[:count])
+            visited += count
+        elif not sparse:
+            break
+    return visited
+
+
+@kernel
+def _bound(blocks: Blocks, search: Search, bounds: NDArray[np.float32]) -> None:
+    """The least score that any row of each block can have; infinite for empty blocks."""
+    width = search.box.shape[1]
+    clamped, costs = np.empty(len(bounds), np.float32), np.empty(len(bounds), np.float32)
+    for block in range(len(bounds)):
+        bounds[block] = np.float32(-1.25) * blocks.boxes[HI, width, block] if blocks.counts[block] else np.inf
+    for attribute in range(width):
+        value = search.box[LO, attribute]
+        lo, hi = blocks.boxes[LO, attribute], blocks.boxes[HI, attribute]
+        for block in range(len(bounds)):
+            clamped[block] = min(max(value, lo[block]), hi[block])
+        side_costs(blocks, attribute, value, value, clamped, costs)
+        for block in range(len(bounds)):
+            bounds[block] += costs[block]
+
+
+@kernel
+def _score_block(
+    rows: Rows, blocks: Blocks, search: Search, block: int, visited: int, costs: NDArray[np.float32]
+) -> None:
+    """Score the rows of one block against the seed."""
+    count, width = len(costs), search.box.shape[1]
+    scores, slots = search.scores[visited : visited + count], search.slots[visited : visited + count]
+    tail, last, young = rows.meta[TAIL], len(rows.slots) - 1, _youth(rows)
+    for index in range(count):
+        slots[index] = blocks.slots[block, index]
+        age = np.floor(np.float32((tail - 1 - slots[index]) & last) * young)
+        scores[index] = -_worth(blocks.columns[block, width, index], age)
+    for attribute in range(width):
+        value = search.box[LO, attribute]
+        side_costs(blocks, attribute, value, value, blocks.columns[block, attribute, :count], costs)
+        for index in range(count):
+            scores[index] += costs[index]
+
+
+@kernel
+def _youth(rows: Rows) -> np.float32:
+    """Age in 256 parts of the oldest row's, per row that came later."""
+    return np.float32(256.0) / np.float32(rows.meta[TAIL] - rows.meta[HEAD])
+
+
+@kernel
+def _worth(rarity: np.float32, age: np.float32) -> np.float32:
+    """What leaving a row behind would cost: its rarity, and up to a quarter more with its age."""
+    return rarity + np.floor(rarity * age * np.float32(1.0 / 1024.0))
+
+
+@kernel
+def _candidates(rows: Rows, blocks: Blocks, search: Search, rules: Rules, visited: int, mark: int) -> int:
+    """Keep the best rows, one of each person who is not in the class yet; how many."""
+    scores, slots = search.scores, search.slots
+    limit = _limit(rows, scores[:visited], max(LEAST_CHOICE, CHOICE * rules.k))
+    count = 0
+    for index in range(visited):
+        if scores[index] > limit:
+            continue
+        slot, score = slots[index], scores[index]
+        person = rows.slots[slot, PERSON]
+        if meet(rows, person, mark, count):
+            scores[count], slots[count] = score, slot
+            count += 1
+        elif rows.tally[person, NUMBER] != MEMBER:
+            other = rows.tally[person, NUMBER]
+            if score < scores[other] or (score == scores[other] and _is_older(rows, slot, slots[other])):
+                scores[other], slots[other] = score, slot
+    for index in range(count):
+        block, place = rows.slots[slots[index], CLUSTER], rows.slots[slots[index], AFTER]
+        for attribute in range(search.box.shape[1]):
+            search.columns[attribute, index] = blocks.columns[block, attribute, place]
+    for attribute in range(search.box.shape[1]):
+        value = search.box[LO, attribute]
+        side_costs(blocks, attribute, value, value, search.columns[attribute, :count], search.costs[attribute, :count])
+    for index in range(count, count + LANES):
+        scores[index] = np.inf
+    return count
+
+
+@kernel
+def _limit(rows: Rows, scores: NDArray[np.float32], persons: int) -> float:
+    """A score that the best rows of so many persons are likely to keep, read off a sample."""
+    sampled = 8
+    wanted = persons * (1 + rows.meta[HELD] // rows.meta[PERSONS]) if rows.meta[HELD] > rows.meta[PERSONS] else persons
+    if wanted >= len(scores):
+        return np.inf
+    sample = np.empty((len(scores) + sampled - 1) // sampled)
+    for index in range(len(sample)):
+        sample[index] = scores[index * sampled]
+    return nth_smallest(sample, min(len(sample) - 1, wanted // sampled))
+
+
+@kernel
+def _is_older(rows: Rows, one: int, other: int) -> bool:
+    """Whether a row came before another."""
+    tail, last = rows.meta[TAIL], len(rows.slots) - 1
+    return (tail - 1 - one) & last > (tail - 1 - other) & last
+
+
+@kernel
+def _best(rows: Rows, search: Search, rules: Rules, candidates: int, mark: int, for_value: bool) -> int:
+    """The candidate with the least score, the older one of equals; `for_value`: of those that bring a lacking value."""
+    scores, slots = search.scores, search.slots
+    if for_value:
+        least = np.float32(np.inf)
+        for index in range(candidates):
+            if scores[index] < least and _brings_value(rows, search, rules, slots[index], mark):
+                least = scores[index]
+    else:
+        least = _least_score(scores, candidates)
+    best = NONE
+    if least < np.inf:
+        for index in range(candidates):
+            if scores[index] == least and (best == NONE or _is_older(rows, slots[index], slots[best])):  # noqa: SIM102
+                if not for_value or _brings_value(rows, search, rules, slots[index], mark):
+                    best = index
+    return best
+
+
+@kernel
+def _least_score(scores: NDArray[np.float32], count: int) -> np.float32:
+    """The least of the first scores; behind them, infinite ones fill up the last lanes."""
+    lanes = np.full(LANES, np.float32(np.inf))
+    for first in range(0, count, LANES):
+        for lane in range(LANES):
+            lanes[lane] = min(lanes[lane], scores[first + lane])
+    return lanes.min()
+
+
+@kernel
+def _extend(rows: Rows, blocks: Blocks, search: Search, space: Geometry, candidates: int, slot: int) -> None:
+    """Extend the box of the class to a new member, and tell the candidates what they cost now."""
+    scores, box = search.scores, search.box
+    for attribute in range(box.shape[1]):
+        value = unit_value(space, blocks, attribute, rows.quasi[slot, attribute])
+        if value < box[LO, attribute] or value > box[HI, attribute]:
+            box[LO, attribute] = min(box[LO, attribute], value)
+            box[HI, attribute] = max(box[HI, attribute], value)
+            costs = search.costs[attribute, :candidates]
+            for index in range(candidates):
+                scores[index] -= costs[index]
+            side_costs(
+                blocks, attribute, box[LO, attribute], box[HI, attribute], search.columns[attribute, :candidates], costs
+            )
+            for index in range(candidates):
+                scores[index] += costs[index]
+
+
+@kernel
+def _best_of_all(state: State, rules: Rules, count: int, mark: int) -> int:
+    """The held row with the least score where the candidates have nobody to offer: slow, and hardly ever needed.
+
+    Before k persons are together, one of another person; after that, one that brings a lacking value, of another person
+    if there is one.
+    """
+    rows, blocks, search = state.rows, state.blocks, state.search
+    for of_member in range(2):
+        best, least = NONE, np.inf
+        for number in range(rows.meta[HEAD], rows.meta[TAIL]):
+            slot = number & (len(rows.slots) - 1)
+            if rows.slots[slot, CLUSTER] == NONE:
+                continue
+            person = rows.slots[slot, PERSON]
+            is_member = rows.tally[person, MARK] == mark and rows.tally[person, NUMBER] == MEMBER
+            if is_member != (of_member == 1):
+                continue
+            if count >= rules.k and not _brings_value(rows, search, rules, slot, mark):
+                continue
+            score = _score(rows, blocks, search, slot)
+            if score < least:
+                best, least = slot, score
+        if best != NONE:
+            break
+    return best
+
+
+@kernel
+def _score(rows: Rows, blocks: Blocks, search: Search, slot: int) -> float:
+    """What taking in a row costs now, less its worth."""
+    block, place = rows.slots[slot, CLUSTER], rows.slots[slot, AFTER]
+    width, cost = search.box.shape[1], np.empty(1, np.float32)
+    age = np.floor(np.float32((rows.meta[TAIL] - 1 - slot) & (len(rows.slots) - 1)) * _youth(rows))
+    total = -float(_worth(blocks.columns[block, width, place], age))
+    for attribute in range(width):
+        lo, hi = search.box[LO, attribute], search.box[HI, attribute]
+        side_costs(blocks, attribute, lo, hi, blocks.columns[block, attribute, place : place + 1], cost)
+        total += cost[0]
+    return total
