@@ -90,14 +90,16 @@ class Timing(Generic[Result]):
 
     first: float
     best: float
+    processor: float
+    """Least time on the processor: what `best` would be if nobody else used the machine."""
     result: Result
 
 
 def best_of(call: Callable[[], Result], repeat: int = 3) -> Timing[Result]:
     """Call once, then `repeat` times more, and keep the least: other work on a machine only ever adds time."""
-    first, result = _timed(call)
-    times = [_timed(call)[0] for _ in range(repeat)]
-    return Timing(first, min(times, default=first), result)
+    first, _, result = _timed(call)
+    times = [_timed(call)[:2] for _ in range(max(repeat, 1))]
+    return Timing(first, min(wall for wall, _ in times), min(processor for _, processor in times), result)
 
 
 def peak_bytes(prepare: Callable[..., Callable[[], object]], *given: Any) -> int:
@@ -136,10 +138,11 @@ def _status(field: str) -> int:
     return int(lines[field].split()[0]) * 1024
 
 
-def _timed(call: Callable[[], Result]) -> tuple[float, Result]:
-    start = time.perf_counter()
+def _timed(call: Callable[[], Result]) -> tuple[float, float, Result]:
+    """Seconds on the clock and on the processor, and the result."""
+    start, busy = time.perf_counter(), time.process_time()
     result = call()
-    return time.perf_counter() - start, result
+    return time.perf_counter() - start, time.process_time() - busy, result
 
 
 def show(value: object) -> str:
