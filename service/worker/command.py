@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import logging
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from service.kafka import KafkaSettings, connect
+from service.logs import log_to_stderr
 from service.policy import load_policy
+from service.settings import read_settings_file, settings_of
 from service.worker.loop import Worker
 from service.worker.metrics import Metrics
 from service.worker.process import Job, supervise, work
@@ -18,6 +20,9 @@ from service.worker.stream import stream_of
 Policies = Annotated[list[str], typer.Argument(metavar="POLICY…", help="Policy files, one stream each.")]
 Bootstrap = Annotated[str | None, typer.Option("--bootstrap", help="Kafka's host:port, comma-separated.")]
 ClientName = Annotated[str | None, typer.Option("--client", help="auto, kafka-python or confluent-kafka.")]
+SettingsFile = Annotated[
+    Path | None, typer.Option("--settings", help="File of NAME=value lines; the environment and flags go before it.")
+]
 AcceptLoss = Annotated[
     bool,
     typer.Option("--accept-loss", help="Count undecided events that are gone from the input as suppressed and go on."),
@@ -35,15 +40,17 @@ def run_command(
     accept_loss: AcceptLoss = False,
     create_topics: Annotated[bool, typer.Option("--create-topics", help="Create topics that are missing.")] = False,
     status_port: Annotated[int | None, typer.Option(help="Port of the first process's status page.")] = None,
+    settings_file: SettingsFile = None,
 ) -> None:
     """Anonymize streams: raw events in on one topic, clusters with the policy's guarantee out on another.
 
-    Everything else is set by the environment: PORTCULLIS_KAFKA_… (servers, TLS, SASL) and PORTCULLIS_WORKER_…
-    (commit interval, sizes, status address). Stops cleanly on SIGTERM or Ctrl-C.
+    Everything else is set by the environment or a file: PORTCULLIS_KAFKA_… (servers, TLS, SASL) and
+    PORTCULLIS_WORKER_… (commit interval, sizes, status address). Stops cleanly on SIGTERM or Ctrl-C.
     """
+    read_settings_file(settings_file)
     kafka = _kafka(bootstrap, client)
     given = {"on_stop": on_stop, "accept_loss": accept_loss or None, "create_topics": create_topics or None}
-    settings = _settings(WorkerSettings, given | {"status_port": status_port})
+    settings = settings_of(WorkerSettings, given | {"status_port": status_port})
     jobs = []
     for policy in policies:
         stream_of(load_policy(policy), settings)
@@ -55,7 +62,7 @@ def run_command(
         ]
     if len(jobs) > 1:
         raise typer.Exit(supervise(jobs))
-    _log_to_stderr()
+    log_to_stderr()
     work(jobs[0])
 
 
@@ -64,13 +71,15 @@ def drain_command(
     bootstrap: Bootstrap = None,
     client: ClientName = None,
     accept_loss: AcceptLoss = False,
+    settings_file: SettingsFile = None,
 ) -> None:
     """End a stream: release what can be released, publish it, and record where a new policy may start.
 
     Stop its workers first. Events that cannot be released any more are suppressed and counted.
     """
-    _log_to_stderr()
-    settings = _settings(WorkerSettings, {"accept_loss": accept_loss or None})
+    log_to_stderr()
+    read_settings_file(settings_file)
+    settings = settings_of(WorkerSettings, {"accept_loss": accept_loss or None})
     stream = stream_of(load_policy(policy), settings)
     metrics = Metrics(stream)
     positions = Worker(stream, connect(_kafka(bootstrap, client)), settings, metrics).drain()
@@ -79,13 +88,4 @@ def drain_command(
 
 
 def _kafka(bootstrap: str | None, client: str | None) -> KafkaSettings:
-    return _settings(KafkaSettings, {"bootstrap_servers": bootstrap, "client": client})
-
-
-def _settings(kind: Any, flags: dict[str, Any]) -> Any:
-    """Settings from the environment, with the flags that were given in front."""
-    return kind(**{name: value for name, value in flags.items() if value is not None})
-
-
-def _log_to_stderr() -> None:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    return settings_of(KafkaSettings, {"bootstrap_servers": bootstrap, "client": client})

@@ -94,6 +94,8 @@ class Worker:
         admin = self._client.admin()
         try:
             self._topics = prepare(admin, self.stream, self._settings)
+        except RetriableError as error:
+            raise TopicError(f"Kafka does not answer, check bootstrap_servers and the broker ({error})") from None
         finally:
             admin.close()
         self._messages = MessageEncoder(self.stream, self._topics.output_partitions, self._topics.message_bytes)

@@ -14,6 +14,7 @@ from types import FrameType
 
 from microdata import PortcullisError
 from service.kafka import KafkaSettings, connect
+from service.logs import log_to_stderr
 from service.policy import load_policy
 from service.worker.loop import Worker
 from service.worker.metrics import Metrics
@@ -121,7 +122,7 @@ class _Slot:
 
 
 def _child(job: Job) -> None:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(processName)s %(message)s")
+    log_to_stderr("%(asctime)s %(levelname)s %(processName)s %(message)s")
     try:
         work(job)
     except PortcullisError as error:

@@ -1,0 +1,89 @@
+"""The worker's web server says no when the worker is not assigned, not restored, stopped or not polling."""
+
+import json
+import urllib.error
+import urllib.request
+
+import pytest
+from test_crashes import Simulation, stream_of
+
+from service.kafka import Partition
+from service.worker import metrics as module
+from service.worker.metrics import Metrics
+from service.worker.status import StatusServer
+
+PLACE = Partition("raw", 0)
+
+
+@pytest.fixture
+def metrics():
+    return Metrics(stream_of(2, 0))
+
+
+@pytest.fixture
+def ask(metrics):
+    server = StatusServer(metrics, "127.0.0.1", 0)
+
+    def get(path):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}") as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    yield get
+    server.close()
+
+
+def running(metrics, *, assigned=True, restored=True, stopped=False):
+    partition = Simulation([0, 1, 2], 2, 0).partition
+    metrics.polled(frozenset([PLACE] if assigned else []), {}, {PLACE: "state is gone"} if stopped else {})
+    if restored:
+        metrics.restored(PLACE, partition, 0.1)
+    return partition
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        ({"assigned": False, "restored": False}, "no partition is assigned"),
+        ({"restored": False}, "partitions are being restored"),
+        ({"stopped": True}, "1 partitions are stopped"),
+    ],
+)
+def test_a_worker_that_does_not_do_its_job_is_not_ready_but_alive(metrics, ask, state, reason):
+    running(metrics, **state)
+    assert ask("/readyz") == (503, f"{reason}\n")
+    assert ask("/healthz") == (200, "ok\n")
+
+
+def test_a_worker_that_does_not_poll_is_neither(metrics, ask, monkeypatch):
+    assert ask("/healthz") == (503, "not polling\n")
+    running(metrics)
+    assert ask("/readyz") == (200, "ok\n")
+    monkeypatch.setattr(module, "_PATIENCE", -1.0)
+    assert ask("/healthz") == (503, "not polling\n")
+    assert ask("/readyz") == (503, "not polling\n")
+
+
+def test_metrics_and_status_count_the_same(metrics, ask):
+    simulation = Simulation([0, 1, 2, 3, 4], 2, 0)
+    metrics.polled(frozenset([PLACE]), {PLACE: simulation.partition}, {})
+    metrics.restored(PLACE, simulation.partition, 0.1)
+    for _ in range(2):
+        start = simulation.partition.position
+        if start < 5:
+            simulation.partition.take(simulation.read(start, 5), 5, 0.0)
+        publication, state = simulation.partition.publish(), simulation.partition.next_state()
+        metrics.settled(PLACE, simulation.partition, publication, 0.0)
+        simulation.partition.committed(state, publication)
+    counts = json.loads(ask("/status")[1])["counts"]
+    text = ask("/metrics")[1]
+    assert counts["taken"] == 5
+    assert counts["released"] == 4
+    assert 'portcullis_events_released_total{stream="s"} 4.0' in text
+    assert 'portcullis_refused_releases_total{stream="s"} 0.0' in text
+    assert 'portcullis_delay_tuples_bucket{le="10.0",stream="s"} 4.0' in text
+    assert ask("/")[0] == 200
+    assert ask("/nowhere")[0] == 404
