@@ -233,8 +233,9 @@ def _cell(label: str) -> str:
 
 def _delimiter(text: str) -> str:
     """`;` where the first row uses it outside of quotes, else `,`."""
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    return ";" if ";" in re.sub(r'"[^"]*"', "", first) else ","
+    bare = re.sub(r'"[^"]*"', "quoted", text)
+    first = next((line for line in bare.splitlines() if line.strip()), "")
+    return ";" if ";" in first else ","
 
 
 def _path(row: Sequence[str], number: int) -> list[str]:

@@ -1,0 +1,60 @@
+"""Random trees, and a naive tree to compare with."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+LABELS = st.text(
+    st.characters(blacklist_categories=["Cs", "Cc"], blacklist_characters="\ufeff") | st.sampled_from(',;"|\n'),
+    min_size=1,
+    max_size=6,
+).map(str.strip)
+
+
+@st.composite
+def nested_trees(draw, most_nodes=24):
+    """A nested mapping with one root, of any shape: flat, deep, unbalanced, with only children."""
+    labels = draw(st.lists(LABELS.filter(bool), min_size=1, max_size=most_nodes, unique=True))
+    children = {label: [] for label in labels}
+    for position, label in enumerate(labels[1:], start=1):
+        children[labels[draw(st.integers(0, position - 1))]].append(label)
+
+    def below(label):
+        inner = children[label]
+        if not inner:
+            return None
+        if not any(children[child] for child in inner):
+            return inner
+        return {child: below(child) for child in inner}
+
+    return {labels[0]: below(labels[0])}
+
+
+class NaiveTree:
+    """The same questions, answered by walking."""
+
+    def __init__(self, nested):
+        self.parents = {}
+        self.leaves = []
+        ((self.root, below),) = nested.items()
+        self._walk(self.root, below, None)
+
+    def _walk(self, label, below, parent):
+        self.parents[label] = parent
+        if not below:
+            self.leaves.append(label)
+        for child in below or []:
+            self._walk(child, below[child] if isinstance(below, dict) else None, label)
+
+    def path(self, label):
+        return [label] if self.parents[label] is None else [label, *self.path(self.parents[label])]
+
+    def lca(self, labels):
+        paths = [self.path(label) for label in labels]
+        return next(label for label in paths[0] if all(label in path for path in paths))
+
+    def leaves_below(self, label):
+        return [leaf for leaf in self.leaves if label in self.path(leaf)]
+
+    def height(self, label):
+        return max(self.path(leaf).index(label) for leaf in self.leaves_below(label))
