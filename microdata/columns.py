@@ -116,7 +116,9 @@ def is_text(kind: pa.DataType) -> bool:
 def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """One chunk, in a type that every compute function knows."""
     if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        values = [plain(chunk.dictionary).take(chunk.indices) for chunk in chunks]
+        return pa.concat_arrays(values) if values else pa.nulls(0)
     if pa.types.is_string_view(column.type):
         column = column.cast(pa.large_string())
     elif pa.types.is_binary_view(column.type):

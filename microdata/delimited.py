@@ -43,10 +43,10 @@ def sniff(sample: bytes, wanted: Sequence[str], names: Sequence[str] | None) -> 
     """
     if not sample.strip():
         raise DataError("the file is empty")
-    if b"\0" in sample:
-        raise DataError("not UTF-8 text: there are NUL bytes")
     lines = sample.decode("utf-8-sig", errors="replace").splitlines()
     blank = next(number for number, line in enumerate(lines) if line.strip())
+    if "\0" in lines[blank]:
+        raise DataError("not UTF-8 text: there are NUL bytes in the first row")
     rows = {delimiter: _first_row(lines[blank:], delimiter) for delimiter in DELIMITERS}
     if names is None:
         delimiter = max(DELIMITERS, key=lambda mark: (len(set(rows[mark]) & set(wanted)), len(rows[mark])))

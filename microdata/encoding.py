@@ -116,8 +116,17 @@ def encode_layers(
     for column, attribute in enumerate(schema.sensitive):
         sensitive[:, column], reasons = _merged(partial(sensitive_codes, attribute), fields[attribute.name])
         found.append((position + column, reasons))
-    public = pa.table({name: fields[name][0] for name in schema.public}) if schema.public else None
-    return _accepted(Table(schema, persons, quasi, sensitive, public), found)
+    position += len(schema.sensitive)
+    public = {}
+    for column, name in enumerate(schema.public):
+        public[name], reasons = _public(fields[name][0])
+        found.append((position + column, reasons))
+    return _accepted(Table(schema, persons, quasi, sensitive, pa.table(public) if public else None), found)
+
+
+def _public(column: pa.Array) -> tuple[pa.Array, Reasons]:
+    """Public values pass as they are, but bytes only as the text that they are."""
+    return texts(column) if is_text(column.type) else (column, np.zeros(len(column), np.int8))
 
 
 def _merged(

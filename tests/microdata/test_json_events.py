@@ -81,7 +81,7 @@ PAYLOADS = EVENTS.map(lambda event: json.dumps(event).encode()) | st.sampled_fro
 
 
 @given(st.lists(PAYLOADS, max_size=8))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_each_event_is_judged_as_if_it_were_alone(payloads):
     together = encode_events(SCHEMA, payloads)
     accepted, refused = {}, {}
@@ -140,7 +140,7 @@ def expected(event):
 
 
 @given(st.lists(EVENTS, min_size=1, max_size=6))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_reasons_agree_with_a_loop(events):
     encoded = encode_events(SCHEMA, dumped(*events))
     found = [{} for _ in events]
