@@ -119,12 +119,12 @@ def encode_layers(
     position += len(schema.sensitive)
     public = {}
     for column, name in enumerate(schema.public):
-        public[name], reasons = _public(fields[name][0])
+        public[name], reasons = public_values(fields[name][0])
         found.append((position + column, reasons))
     return _accepted(Table(schema, persons, quasi, sensitive, pa.table(public) if public else None), found)
 
 
-def _public(column: pa.Array) -> tuple[pa.Array, Reasons]:
+def public_values(column: pa.Array) -> tuple[pa.Array, Reasons]:
     """Public values pass as they are, but bytes only as the text that they are."""
     return texts(column) if is_text(column.type) else (column, np.zeros(len(column), np.int8))
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from microdata.boxes import Boxes
 from microdata.columns import check_fields, distinct, field_column, field_source, leaf_names, texts
-from microdata.encoding import sensitive_codes
+from microdata.encoding import public_values, sensitive_codes
 from microdata.errors import DataError
 from microdata.generalizations import as_text, parse_label, side_texts
 from microdata.publication import Publication
@@ -104,11 +104,14 @@ class _Sheet:
         for position, attribute in enumerate(self._schema.sensitive):
             sensitive[:, position], reasons = sensitive_codes(attribute, field_column(columns, attribute.name))
             found.append((self._field(attribute), reasons, chunk.rows))
+        public = {}
+        for name in (name for name in self._schema.public if field_source(columns.schema, name) is not None):
+            public[name], reasons = public_values(field_column(columns, name))
+            found.append((self._schema.fields().index(name), reasons, chunk.rows))
         self._check(found)
         self._codes.append(codes)
         self._sensitive.append(sensitive)
-        present = [name for name in self._schema.public if field_source(columns.schema, name) is not None]
-        self._public.append(pa.table({name: field_column(columns, name) for name in present}))
+        self._public.append(pa.table(public))
 
     def published(self) -> Published:
         """The whole table."""
@@ -221,6 +224,8 @@ def _json_columns(lines: Sequence[bytes]) -> pa.Table:
             read_options=pa_json.ReadOptions(use_threads=False, block_size=len(block) + 1),
             parse_options=pa_json.ParseOptions(explicit_schema=_text_fields(lines[0])),
         )
+        # The parser checks neither UTF-8 nor lists that hold nulls.
+        columns.validate(full=True)
         if columns.num_rows == len(lines):
             return columns
     except pa.ArrowException:

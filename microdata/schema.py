@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from microdata.errors import SchemaError
 from microdata.hierarchy import Hierarchy
 
-# A double holds 15 decimal digits; grids with more of them are not decimal.
+# Rounding to decimals is exact while all digits together are an integer that a double holds.
 _MOST_DECIMALS = 15
+_MOST_EXACT = 2.0**53
 
 
 class PersonSource(Enum):
@@ -69,7 +70,8 @@ class Number:
     def decimals(self) -> float:
         """Ten to the number of digits behind the point that values on the grid have; 0 where they are not decimal."""
         digits = max(_decimals(self.low), _decimals(self.grid or 1.0))
-        return 10.0**digits if digits <= _MOST_DECIMALS else 0.0
+        largest = max(abs(self.low), abs(self.high))
+        return 10.0**digits if digits <= _MOST_DECIMALS and largest * 10.0**digits < _MOST_EXACT else 0.0
 
     def on_grid(self, index: NDArray[Any]) -> NDArray[np.float64]:
         """Values at these places of the grid, as a person would write them (0.3, not 0.30000000000000004)."""
