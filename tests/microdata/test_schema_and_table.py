@@ -1,0 +1,115 @@
+"""Schemas that contradict themselves, and encoded tables as containers."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from microdata import (
+    Category,
+    Hierarchy,
+    Number,
+    PersonSource,
+    Schema,
+    SchemaError,
+    Table,
+    seeded_words,
+    system_words,
+    words,
+)
+
+AGE = Number("age", 0, 9, integer=True)
+TREE = Hierarchy.flat(["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Number("x", 0, math.inf), "x: the domain must be finite"),
+        (lambda: Number("x", math.nan, 1), "x: the domain must be finite"),
+        (lambda: Number("x", 2, 1), r"x: min must not exceed max, got 2 … 1"),
+        (lambda: Number("x", 0, 1, step=0), "x: step must be a positive number, got 0"),
+        (lambda: Number("x", 0, 1, step=math.nan), "step must be a positive number"),
+        (lambda: Number("x", 0, 1.5, integer=True), "an integer domain has whole ends"),
+        (lambda: Category("c", TREE, other="z"), "c: other must be a leaf of the hierarchy, got 'z'"),
+        (lambda: Category("c", TREE, other="*"), "other must be a leaf"),
+        (lambda: Schema("id", ()), "at least one quasi-identifier"),
+        (lambda: Schema("id", (AGE, AGE)), "quasi: field 'age' is already declared as quasi"),
+        (lambda: Schema("age", (AGE,)), "quasi: field 'age' is already declared as person"),
+        (lambda: Schema("id", (AGE,), (), ("age",)), "public: field 'age' is already declared as quasi"),
+        (lambda: Schema("", (AGE,)), "person: a field name must not be empty"),
+        (lambda: Schema("a..b", (AGE,)), "a field name must not be empty"),
+        (lambda: Schema("age.id", (AGE,)), "field 'age' contains the declared field 'age.id'"),
+        (lambda: Schema("id", (AGE,), (Number("pay", 0, 1),)), "'pay' is a real number without a step"),
+        (lambda: Schema("id", (AGE,), weights=(1, 2)), "weights: one non-negative number per quasi-identifier"),
+        (lambda: Schema("id", (AGE,), weights=(-1,)), "weights"),
+        (lambda: Schema("id", (AGE,), weights=(0,)), "weights"),
+    ],
+)
+def test_what_contradicts_itself(make, said):
+    with pytest.raises(SchemaError, match=said):
+        make()
+
+
+def test_fields_stand_in_the_order_of_roles():
+    schema = Schema("id", (AGE, Category("c", TREE)), (Category("s", TREE),), ("shop",), (3, 1))
+    assert schema.fields() == ("id", "age", "c", "s", "shop")
+    assert schema.weights == (0.75, 0.25)
+    assert Schema(PersonSource.KEY, (AGE,)).fields() == ("age",)
+
+
+@pytest.mark.parametrize(
+    ("number", "size"),
+    [
+        (Number("x", 0, 9, integer=True), 10),
+        (Number("x", 0, 9, integer=True, step=3), 4),
+        (Number("x", 0, 1, step=0.1), 11),
+        (Number("x", 0, 1.05, step=0.1), 11),
+        (Number("x", 3, 3, integer=True), 1),
+        (Number("x", 0, 1), None),
+    ],
+)
+def test_sizes_of_domains(number, size):
+    assert number.size == size
+    if size:
+        assert len(number.values()) == size
+        assert number.values()[-1] <= number.high
+
+
+def table(rows=4):
+    schema = Schema("id", (AGE,), (Category("s", TREE),), ("shop",))
+    public = pa.table({"shop": [f"s{row}" for row in range(rows)]})
+    return Table(schema, np.arange(rows), np.arange(rows)[:, None] % 10.0, np.zeros((rows, 1), np.int32), public)
+
+
+def test_rows_are_taken_by_index_or_mask():
+    whole = table()
+    for rows in (np.array([2, 0]), np.array([True, False, True, False])):
+        some = whole.take(rows)
+        order = rows if rows.dtype != bool else np.flatnonzero(rows)
+        assert some.persons.tolist() == order.tolist()
+        assert some.quasi[:, 0].tolist() == order.tolist()
+        assert some.public.column("shop").to_pylist() == [f"s{row}" for row in order]
+
+
+def test_tables_are_put_together():
+    both = Table.concat([table(2), table(3)])
+    assert both.persons.tolist() == [0, 1, 0, 1, 2]
+    assert both.public.column("shop").to_pylist() == ["s0", "s1", "s0", "s1", "s2"]
+    assert both.nbytes > both.quasi.nbytes
+
+
+def test_columns_of_different_lengths_are_a_bug():
+    whole = table()
+    with pytest.raises(AssertionError):
+        Table(whole.schema, whole.persons[1:], whole.quasi, whole.sensitive, whole.public)
+
+
+def test_words():
+    assert len(set(system_words(1000).tolist())) == 1000
+    assert system_words(0).tolist() == []
+    assert seeded_words(3)(5).tolist() == words(3)(5).tolist()
+    assert seeded_words(3)(5).tolist() != seeded_words(4)(5).tolist()
+    assert words(None) is system_words
+    assert (system_words(1000) > 2**63).any()
