@@ -160,7 +160,10 @@ def _parquet_chunks(path: Path, wanted: Sequence[str], optional: Sequence[str]) 
         schema = file.schema_arrow
         check_fields(schema, wanted)
         sources = _sources(schema, wanted, optional)
-        total = max(file.metadata.num_rows, 1)
+        # Older Arrow stumbles over a file without row groups instead of giving no batch.
+        if not file.metadata.num_rows:
+            return
+        total = file.metadata.num_rows
         done = 0
         for batch in file.iter_batches(ROWS, columns=sources):
             yield _numbered(schema, batch, done, (done + batch.num_rows) / total)

@@ -216,7 +216,8 @@ def test_numbers_too_large_for_machines_name_persons():
 
 
 def test_public_values_stay_what_they_are():
-    for value in (5, 2.5, "x", True, None, [1, 2], {"a": 1}):
+    # Arrow's parser makes a broken list of [null, 2]; it must be noticed, not passed on.
+    for value in (5, 2.5, "x", True, None, [1, 2], [None, 2], {"a": 1}):
         encoded = encode_events(SCHEMA, dumped({**GOOD, "shop": value}))
         assert encoded.table.public.to_pylist() == [{"shop": value}]
     mixed = encode_events(SCHEMA, dumped(*({**GOOD, "shop": value} for value in (5, "x", None, [1], True))))

@@ -27,6 +27,7 @@ from microdata import (
     geometry,
     range_loss,
     table_loss,
+    widened_range,
 )
 
 STEPS = st.sampled_from([None, 0.1, 0.25, 1, 3, 1 / 3, 7.5])
@@ -93,6 +94,7 @@ def test_boxes_and_losses_agree_with_brute_force_and_kernels(space):
                     (ends[1] - ends[0]) / (attribute.high - attribute.low) if attribute.high > attribute.low else 0
                 )
             assert (published.lo[one, column], published.hi[one, column]) == ends
+            assert widened_range(arrays, column, boxes.lo[one, column], boxes.hi[one, column]) == ends
             assert losses[one, column] == pytest.approx(expected, abs=1e-12)
             by_kernel = range_loss(arrays, column, boxes.lo[one, column], boxes.hi[one, column])
             assert by_kernel == pytest.approx(losses[one, column], abs=1e-12)
