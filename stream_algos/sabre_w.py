@@ -47,7 +47,6 @@ class SabreW(WindowEngine):
     Parameters = SabreWParameters
     parameters: SabreWParameters
     guarantees = (KAnonymity, TCloseness)
-    floor = 0.0
 
     def models(self) -> tuple[Model, ...]:
         """At least k persons, and t-closeness to the window."""

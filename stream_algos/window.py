@@ -10,6 +10,10 @@ its last pane is complete, the rows of its first pane expire: each of them must 
   expiring row is in one of them (Theorem 6.1 of the thesis), because rows of this window can only have left by an
   earlier window that held the whole first pane too.
 
+Where both are possible, `floor` decides. The thesis takes DIRECT whenever it can (0). Partitioning again and again what
+is left of a window leaves ever fewer rows to choose neighbours from and a smaller threshold; letting the pending
+classes go (1, the default) loses 4 to 12 % less in our measurements and partitions a third as often.
+
 Deciding when the window is complete, rather than when a further pane has arrived as in the thesis, changes no decision
 and shortens the delay: it stays below the size of the window.
 
@@ -89,6 +93,13 @@ class WindowParameters(Parameters):
     k: int = Field(6, ge=1, description="least number of distinct persons in a class")
     window: Window = Field(description="size and advance in rows, or seconds and advance_seconds")
     delay: Deadline | None = Field(None, description="for windows by count: decide after so many seconds in any case")
+    floor: float = Field(
+        1.0,
+        ge=0,
+        le=1,
+        description="share of the threshold that undecided rows must leave to be partitioned anew; below it pending "
+        "classes leave as they are. 0: whenever it is possible (thesis)",
+    )
 
     @model_validator(mode="after")
     def _feasible(self) -> WindowParameters:
@@ -119,9 +130,6 @@ class WindowEngine(Engine):
 
     windowed = True
     parameters: WindowParameters
-
-    floor: float = 0.0
-    """Room below which pending classes leave as they are, rather than being formed anew with hardly any room."""
 
     def __init__(self, schema: Schema, *, words: Words = system_words, **given: Any) -> None:
         super().__init__(schema, words=words, **given)
@@ -324,7 +332,7 @@ class WindowEngine(Engine):
             return self._no
         covered = bool((marks[expiring] >= 0).all())
         window = self._window(rows)
-        classes = self._formed(rows.take(marks != DECIDED), window, self.floor if covered else 0.0)
+        classes = self._formed(rows.take(marks != DECIDED), window, self.parameters.floor if covered else 0.0)
         if classes is not None:
             self.steps["direct"] += 1
             self._origin = window
@@ -349,7 +357,11 @@ class WindowEngine(Engine):
             return self._no
         window, undecided = self._window(rows), marks != DECIDED
         pending, loose = marks >= 0, marks == LOOSE
-        for chosen, floor in ((undecided, self.floor if pending.any() else 0.0), (loose, 0.0), (undecided, 0.0)):
+        for chosen, floor in (
+            (undecided, self.parameters.floor if pending.any() else 0.0),
+            (loose, 0.0),
+            (undecided, 0.0),
+        ):
             classes = self._formed(rows.take(chosen), window, floor)
             if classes is not None:
                 anew = self._released(rows.take(chosen), classes, window)

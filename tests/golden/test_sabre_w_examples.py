@@ -21,7 +21,7 @@ def pane(number, values):
 
 def cases_taken(panes, monkeypatch, classes):
     """What each window does, when its classes are the given ones (of the undecided rows, by DIRECT step)."""
-    engine = SabreW(SCHEMA, words=seeded_words(1), t=0.1, k=2, window={"size": 4 * PANE, "advance": PANE})
+    engine = SabreW(SCHEMA, words=seeded_words(1), t=0.1, k=2, floor=0, window={"size": 4 * PANE, "advance": PANE})
     chosen = iter(classes)
     monkeypatch.setattr(engine, "_partition", lambda rows, references: next(chosen))
     taken, released = [], []

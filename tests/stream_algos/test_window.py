@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from streams import Observer, cut, stream
+from stream_worlds import Observer, cut, stream
 from worlds import DEBT, ILLNESS
 
 from microdata import Category, GuaranteeError, Hierarchy, InfeasibleError, Number, PersonSource, Schema, seeded_words
@@ -29,6 +29,7 @@ runs = st.fixed_dictionaries(
         "sensitive": st.sampled_from([(ILLNESS,), (DEBT,), (ILLNESS, DEBT)]),
     }
 )
+floors = st.sampled_from([0.0, 0.5, 1.0])
 thresholds = st.sampled_from([0.0, 0.1, 0.25, 0.4, 0.7])
 
 
@@ -54,11 +55,11 @@ def literal_distance(attribute, rows, reference):
 
 
 @FEW
-@given(runs, st.integers(1, 6), thresholds, shapes, st.lists(st.integers(1, 40), min_size=1, max_size=4))
-def test_every_class_is_a_part_of_a_window_and_close_to_it(run, k, t, window, sizes):
+@given(runs, st.integers(1, 6), thresholds, floors, shapes, st.lists(st.integers(1, 40), min_size=1, max_size=4))
+def test_every_class_is_a_part_of_a_window_and_close_to_it(run, k, t, floor, window, sizes):
     if window["size"] < k:
         window = {"size": 4 * window["advance"], "advance": window["advance"]}
-    observer, batch = observed(run, k, t, window)
+    observer, batch = observed(run, k, t, window, floor=floor)
     for part in cut(batch, sizes):
         observer.push(part)
         undecided = observer.rows.find(observer.engine.pending())
@@ -119,7 +120,7 @@ def drifting_runs():
     """Engines over streams that drift so much that undecided rows are often far from their window."""
     for seed in range(8):
         schema, batch = stream(300, seed, (DEBT,), drift=0.95)
-        engine = SabreW(schema, words=seeded_words(1), t=0.1, k=2, window={"size": 40, "advance": 10})
+        engine = SabreW(schema, words=seeded_words(1), t=0.1, k=2, floor=0, window={"size": 40, "advance": 10})
         observer = Observer(schema, engine).run(batch)
         observer.assert_complete()
         yield observer
@@ -129,6 +130,16 @@ def test_every_case_occurs_over_drifting_streams():
     steps = sum((observer.engine.steps for observer in drifting_runs()), start=Counter())
     assert min(steps["direct"], steps["indirect"], steps["idle"]) > 5
     assert steps["uncovered"] == 0
+
+
+def test_the_floor_decides_where_both_cases_are_possible():
+    taken = {}
+    for floor in (0, 1):
+        observer, batch = observed({"rows": 200, "seed": 1}, 3, 0.4, {"size": 40, "advance": 10}, floor=floor)
+        taken[floor] = observer.run(batch).engine.steps
+    assert taken[0]["indirect"] == 0
+    assert taken[1]["indirect"] > 0
+    assert taken[1]["direct"] < taken[0]["direct"]
 
 
 def test_a_short_stream_is_one_window():

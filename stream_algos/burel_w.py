@@ -1,0 +1,71 @@
+"""BUREL_W: β-likeness to a sliding window, with k persons per class.
+
+Idea. The window says how often each sensitive value may occur in a class: its cap f(p), with p the value's share of the
+window. β-likeness has no triangle inequality, so nothing can be subtracted from β; instead BUREL partitions the
+undecided rows with the caps of the whole window, which works whenever these rows together keep them.
+
+Reference: J. Cao, thesis 2010, section 6.6 (a sketch); the window's part is in `window.py`.
+
+>>> import numpy as np
+>>> from microdata import Category, Hierarchy, Number, PersonSource, Schema
+>>> from stream_algos.engine import Batch
+>>> disease = Category("disease", Hierarchy.flat(["flu", "asthma", "ulcer", "colic"]))
+>>> schema = Schema(PersonSource.ROW, (Number("age", 0, 99),), (disease,))
+>>> n = np.arange(60)
+>>> rows = Batch(n, n.astype(float), n, n[:, None] * 1.5, n.astype(np.int32)[:, None] % 4)
+>>> engine = BurelW(schema, beta=1, k=4, window={"size": 40, "advance": 20})
+>>> len(engine.push(rows).members) + len(engine.flush().members)
+60
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from microdata import Table
+from privacy import BetaLikeness, KAnonymity, Likeness, Model, RangeLikeness, SemanticLikeness
+from static_algos import burel_classes, likeness_caps
+from stream_algos.engine import STREAM_ALGORITHMS
+from stream_algos.window import References, WindowEngine, WindowParameters
+
+
+class BurelWParameters(WindowParameters):
+    """What BUREL_W is asked for."""
+
+    beta: Likeness = Field(description="largest relative gain on a sensitive value (enhanced), or another form")
+
+
+@STREAM_ALGORITHMS.register("burel_w", BurelWParameters)
+class BurelW(WindowEngine):
+    """Window β-likeness: no sensitive value is much more frequent in a class than in a window of the stream."""
+
+    Parameters = BurelWParameters
+    parameters: BurelWParameters
+    guarantees = (KAnonymity, BetaLikeness, SemanticLikeness, RangeLikeness)
+
+    def models(self) -> tuple[Model, ...]:
+        """At least k persons, and β-likeness to the window in the form that is asked for."""
+        return KAnonymity(self.parameters.k), *self.parameters.beta.models(self.schema)
+
+    def _room(self, rows: Table, references: References) -> float:
+        """The least of what the caps leave: 1 where a share is the window's own, 0 where it is the cap itself."""
+        return float(min(self._left(rows, references), default=Fraction(1)))
+
+    def _left(self, rows: Table, references: References) -> Iterator[Fraction]:
+        caps = likeness_caps(self.models(), self.schema, references)
+        for some, reference, own in zip(caps, references, self._histograms(rows.sensitive), strict=True):
+            all_before, own_before = (np.append(0, np.cumsum(counts)).tolist() for counts in (reference, own))
+            for cap in some:
+                share = Fraction(own_before[cap.last + 1] - own_before[cap.first], own_before[-1])
+                usual = Fraction(all_before[cap.last + 1] - all_before[cap.first], all_before[-1])
+                if share > usual:
+                    yield (cap.share - share) / (cap.share - usual) if cap.share > usual else Fraction(-1)
+
+    def _partition(self, rows: Table, references: References) -> NDArray[np.int32]:
+        caps = likeness_caps(self.models(), self.schema, references)
+        return burel_classes(rows, caps, k=self.parameters.k, draw_words=self.words)[0]
