@@ -1,0 +1,93 @@
+// Submitting a job: a table, a policy, and another guarantee than the policy's if somebody wants one.
+
+import { get, ProblemError, upload } from "./api.js";
+import { field, h, say } from "./dom.js";
+import { acceptDrops, fileField, looksLikePolicy, policyField } from "./inputs.js";
+import { percent } from "./numbers.js";
+import { withGuarantee } from "./policy_text.js";
+import { attempt } from "./problems.js";
+import { schemaForm } from "./schema_form.js";
+
+/** The form; `onsubmitted` is called with each new job. */
+export function jobForm(onsubmitted) {
+  const tableFile = fileField("Table", { hint: "CSV or JSON lines (may be gzipped), or Parquet" });
+  const policy = policyField();
+  const guarantee = guaranteeField();
+  const problem = h("div", { role: "alert" });
+  const sending = h("progress", { max: 1, value: 0, hidden: true, "aria-label": "Upload" });
+  const submit = h("button", { className: "main" }, "Submit job");
+  const form = h(
+    "form",
+    { className: "card drop", "aria-label": "New job" },
+    h("h3", {}, "New job"),
+    h("p", { className: "note" }, "Drop a table and a policy here, or choose them. The upload is deleted when the job ends."),
+    tableFile.element,
+    policy.element,
+    guarantee.element,
+    problem,
+    h("div", { className: "actions" }, submit, sending),
+  );
+  acceptDrops(form, (file) => {
+    if (!looksLikePolicy(file)) return tableFile.input;
+    policy.useFile();
+    return policy.input;
+  });
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    submit.disabled = true;
+    sending.hidden = false;
+    await attempt(problem, async () => {
+      const parts = await jobParts(tableFile.input.files[0], policy, guarantee.read());
+      const job = await upload("/v1/jobs", parts, { "Idempotency-Key": randomKey() }, (share) => {
+        sending.value = share;
+        sending.textContent = percent(share);
+      });
+      say("The job is submitted.");
+      onsubmitted(job);
+    });
+    submit.disabled = false;
+    sending.hidden = true;
+  });
+  return { element: form, refresh: () => Promise.all([policy.refresh(), guarantee.refresh()]) };
+}
+
+async function jobParts(tableFile, policy, guarantee) {
+  const parts = { table: tableFile, hierarchies: policy.files() };
+  if (!guarantee && policy.name()) return { ...parts, policy_name: policy.name() };
+  const text = await policy.text();
+  const changed = guarantee ? withGuarantee(text, guarantee) : text;
+  if (changed === null) throw new ProblemError({ title: "The guarantee of this policy cannot be replaced", detail: "Its text is neither JSON nor YAML in block style." });
+  return { ...parts, policy: new File([changed], "policy.yaml", { type: "application/yaml" }) };
+}
+
+function randomKey() {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** The policy's own guarantee, or an algorithm with a form for its parameters. */
+function guaranteeField() {
+  const own = h("option", { value: "" }, "as the policy says");
+  const algorithm = h("select", {}, own);
+  const summary = h("p", { className: "note" });
+  const body = h("div", { className: "parameters" });
+  let algorithms = [];
+  let form = null;
+
+  function show() {
+    const chosen = algorithms.find(({ name }) => name === algorithm.value);
+    form = chosen ? schemaForm(chosen.parameters) : null;
+    summary.textContent = chosen ? chosen.summary : "";
+    body.replaceChildren(...(form ? form.elements : []));
+  }
+  algorithm.addEventListener("change", show);
+  return {
+    element: h("div", {}, field("Guarantee", algorithm), summary, body),
+    read: () => (form ? { algorithm: algorithm.value, ...form.read() } : null),
+    async refresh() {
+      if (algorithms.length) return;
+      const answer = await get("/v1/algorithms").catch(() => ({ algorithms: [] }));
+      algorithms = answer.algorithms.filter((one) => one.runs_on === "table");
+      algorithm.replaceChildren(own, ...algorithms.map(({ name }) => h("option", { value: name }, name)));
+    },
+  };
+}

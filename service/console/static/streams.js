@@ -1,0 +1,205 @@
+// Live view of the streams: what the workers say of themselves, and how it went over the last minutes.
+
+import { get, ProblemError } from "./api.js";
+import { bullet, lineChart } from "./charts.js";
+import { h, say, table, write } from "./dom.js";
+import { compactNumber, moment, number, percent, seconds } from "./numbers.js";
+import { announce } from "./problems.js";
+
+const EVERY = 2_000;
+const SPAN = 300;
+
+const CHARTS = [
+  { title: "Events per second", lines: [{ key: "in", name: "in" }, { key: "out", name: "out" }], format: compactNumber },
+  { title: "Delay", lines: [{ key: "delay", name: "delay" }], format: seconds },
+  { title: "Loss", lines: [{ key: "loss", name: "loss" }], format: percent },
+  { title: "Open clusters", lines: [{ key: "clusters", name: "open clusters" }], format: compactNumber },
+  { title: "Suppressed per second", lines: [{ key: "suppressed", name: "suppressed" }], format: compactNumber },
+  { title: "Lag", lines: [{ key: "lag", name: "events behind" }], format: compactNumber },
+];
+
+export function startStreams(panel) {
+  const cards = new Map();
+  const empty = h("p", { className: "empty", hidden: true }, "No stream is known. Start one with ", h("code", {}, "portcullis run POLICY"),
+    " and name its status address in the service's settings.");
+  const list = h("div", { className: "streams" });
+  panel.append(h("h2", { className: "hidden" }, "Streams"), empty, list);
+  let timer;
+
+  async function poll() {
+    clearTimeout(timer);
+    if (!document.hidden) await look();
+    timer = setTimeout(poll, EVERY);
+  }
+
+  async function look() {
+    try {
+      const { streams, silent } = await allStreams();
+      for (const stream of streams) {
+        if (!cards.has(stream.name)) cards.set(stream.name, streamCard(stream.name));
+        cards.get(stream.name).update(stream);
+      }
+      const names = new Set(streams.map((stream) => stream.name));
+      for (const name of cards.keys()) if (!names.has(name)) cards.delete(name);
+      const shown = [...cards.values()].map((card) => card.element);
+      if (shown.length !== list.children.length || shown.some((one, place) => one !== list.children[place])) list.replaceChildren(...shown);
+      empty.hidden = shown.length > 0;
+      announce("streams", silent.length ? { title: "Workers do not answer", detail: silent.join(", ") } : null);
+    } catch (error) {
+      if (!(error instanceof ProblemError)) throw error;
+      announce("streams", error.problem);
+    }
+  }
+
+  addEventListener("token", poll);
+  document.addEventListener("visibilitychange", poll);
+  poll();
+}
+
+/** The streams as the API lists them, each with what its workers say together. */
+async function allStreams() {
+  const { streams, silent } = await get("/v1/streams");
+  return { streams: streams.map(together), silent };
+}
+
+/** One stream out of its workers. */
+function together({ name, input, output, workers }) {
+  const total = (part, key) => workers.reduce((sum, worker) => sum + (worker[part][key] ?? 0), 0);
+  const mean = (key) => {
+    const publishing = workers.filter((worker) => worker.gauges.assigned > 0 && worker.counts.released > 0);
+    const partitions = publishing.reduce((sum, worker) => sum + worker.gauges.assigned, 0);
+    return partitions ? publishing.reduce((sum, worker) => sum + worker.gauges[key] * worker.gauges.assigned, 0) / partitions : NaN;
+  };
+  const refused = workers.flatMap((worker) => Object.entries(worker.counts)).filter(([key]) => key.startsWith("refused."));
+  return {
+    name,
+    route: `${input} → ${output}`,
+    workers,
+    unready: workers.filter((worker) => !worker.ready).map((worker) => worker.reason),
+    stopped: workers.flatMap((worker) => Object.entries(worker.stopped)),
+    partitions: workers.flatMap((worker) => Object.entries(worker.partitions)).sort(([one], [other]) => one - other),
+    guarantee: leastSafe(workers),
+    limit: workers[0]?.delay_limit,
+    time: Date.now(),
+    taken: total("counts", "taken"),
+    released: total("counts", "released"),
+    suppressed: total("counts", "suppressed"),
+    refused: refused.reduce((sum, [, count]) => sum + count, 0),
+    refusedReleases: total("counts", "refused_releases"),
+    loss: mean("loss"),
+    delay: mean("delay"),
+    clusters: total("gauges", "open_clusters"),
+    pending: total("gauges", "pending"),
+    lag: total("gauges", "lag"),
+    thin: total("gauges", "thin"),
+  };
+}
+
+/** What the least safe cluster of all workers achieved, by model. */
+function leastSafe(workers) {
+  const found = new Map();
+  for (const one of workers.flatMap((worker) => worker.guarantee)) {
+    const known = found.get(one.model);
+    const safer = known && (one.achieved === null || (known.achieved !== null && (one.more_is_safer ? one.achieved >= known.achieved : one.achieved <= known.achieved)));
+    if (!safer) found.set(one.model, one);
+  }
+  return [...found.values()].map((one) => ({
+    ...one,
+    holds: one.achieved === null || (one.more_is_safer ? one.achieved >= one.asked : one.achieved <= one.asked),
+  }));
+}
+
+const TILES = [
+  ["in", (now) => compactNumber(now.taken), () => "events taken"],
+  ["out", (now) => compactNumber(now.released), () => "rows published"],
+  ["suppressed", (now) => percent(now.taken ? now.suppressed / now.taken : 0), (now) => `${number(now.suppressed)} events`],
+  ["refused", (now) => compactNumber(now.refused), () => "records that do not fit"],
+  ["delay", (now) => seconds(now.delay), (now) => (now.limit ? `at most ${seconds(now.limit)}` : "recent mean")],
+  ["loss", (now) => percent(now.loss), () => "recent mean"],
+  ["open clusters", (now) => compactNumber(now.clusters), (now) => `${compactNumber(now.pending)} events wait`],
+  ["lag", (now) => compactNumber(now.lag), () => "events behind the input"],
+];
+
+function streamCard(name) {
+  const route = h("p", { className: "route" });
+  const badge = h("span", { className: "badge" });
+  const alerts = h("div", { role: "alert", className: "alerts" });
+  const tiles = TILES.map(([label, value, note]) => {
+    const [shown, below] = [h("b"), h("small")];
+    return { element: h("div", { className: "tile", "data-tile": label }, shown, h("span", {}, label), below), update: (now) => (write(shown, value(now)), write(below, note(now))) };
+  });
+  const charts = CHARTS.map((chart) => lineChart(chart.title, chart.lines, chart.format, SPAN));
+  const guarantee = h("div", { className: "guarantee" });
+  const partitions = h("div");
+  const details = h("details", {}, h("summary", {}, "Partitions and workers"), partitions);
+  const element = h(
+    "article",
+    { className: "card stream", "aria-label": `Stream ${name}` },
+    h("div", { className: "head" }, h("h3", {}, name), badge, route),
+    alerts,
+    h("div", { className: "tiles" }, tiles.map((tile) => tile.element)),
+    h("div", { className: "charts" }, charts.map((chart) => chart.element)),
+    guarantee,
+    details,
+  );
+  const samples = [];
+  let before = null;
+
+  function sample(now) {
+    const rate = (key) => {
+      const grown = before ? now[key] - before[key] : -1;
+      return grown < 0 ? NaN : (1000 * grown) / (now.time - before.time);
+    };
+    samples.push({ time: now.time, in: rate("taken"), out: rate("released"), suppressed: rate("suppressed"), delay: now.delay, loss: now.loss, clusters: now.clusters, lag: now.lag });
+    while (samples[0].time < now.time - 1000 * SPAN) samples.shift();
+    before = now;
+  }
+
+  return {
+    element,
+    update(now) {
+      sample(now);
+      const word = now.unready.length ? `not ready: ${[...new Set(now.unready)].join("; ")}` : "ready";
+      if (badge.textContent && badge.textContent !== word) say(`Stream ${name} is ${word}.`);
+      write(badge, word);
+      badge.classList.toggle("bad", now.unready.length > 0);
+      write(route, now.route);
+      for (const tile of tiles) tile.update(now);
+      for (const chart of charts) chart.update(samples);
+      showAlerts(alerts, now);
+      guarantee.replaceChildren(...guaranteeRows(now.guarantee));
+      if (details.open) partitions.replaceChildren(...partitionTables(now));
+    },
+  };
+}
+
+function showAlerts(place, now) {
+  const lines = now.stopped.map(([partition, why]) => `Partition ${partition} is stopped: ${why}`);
+  if (now.refusedReleases) lines.push(`${number(now.refusedReleases)} clusters were kept from leaving by the last check. This is a fault: report it.`);
+  if (now.thin) lines.push(`${number(now.thin)} partitions have too few persons within the delay: events are suppressed.`);
+  const key = lines.join("\n");
+  if (place.dataset.key === key) return;
+  place.dataset.key = key;
+  place.replaceChildren(...lines.map((line) => h("p", { className: "problem" }, line)));
+}
+
+function guaranteeRows(guarantee) {
+  if (!guarantee.length) return [];
+  return [table("Guarantee", ["guarantee", "", "achieved", "asked"], guarantee.map((one) => [
+    one.model,
+    bullet(one),
+    one.achieved === null ? "nothing published yet" : `${one.holds ? "✓" : "✗"} ${number(one.achieved)}`,
+    `${one.more_is_safer ? "at least" : "at most"} ${number(one.asked)}`,
+  ]))];
+}
+
+function partitionTables(now) {
+  const rows = now.partitions.map(([place, one]) => [
+    place, number(one.position), number(one.lag), number(one.pending), number(one.engine?.open_clusters), percent(one.loss), seconds(one.delay), one.thin ? "too few persons" : "",
+  ]);
+  const workers = now.workers.map((worker) => [worker.address, worker.ready ? "ready" : worker.reason, moment(worker.started)]);
+  return [
+    table("Partitions", ["partition", "position", "lag", "waiting", "open clusters", "loss", "delay", ""], rows),
+    table("Workers", ["worker", "state", "started"], workers),
+  ];
+}
