@@ -9,6 +9,7 @@ import { startStreams } from "./streams.js";
 
 const tabs = [...document.querySelectorAll('[role="tab"]')];
 const panel = (tab) => byId(tab.getAttribute("aria-controls"));
+const address = (tab) => `#${tab.id.replace("tab-", "")}`;
 
 function select(tab, { focus = false } = {}) {
   for (const one of tabs) {
@@ -18,7 +19,7 @@ function select(tab, { focus = false } = {}) {
     panel(one).hidden = !chosen;
   }
   if (focus) tab.focus();
-  history.replaceState(null, "", `#${panel(tab).id}`);
+  history.replaceState(null, "", address(tab));
   panel(tab).dispatchEvent(new Event("shown"));
 }
 
@@ -32,7 +33,7 @@ function startTabs() {
     event.preventDefault();
     select(tabs[next], { focus: true });
   });
-  const named = () => tabs.find((tab) => `#${panel(tab).id}` === location.hash);
+  const named = () => tabs.find((tab) => address(tab) === location.hash);
   addEventListener("hashchange", () => named() && select(named()));
   select(named() ?? tabs[0]);
 }
@@ -48,8 +49,8 @@ function startToken() {
 }
 
 startToken();
-startStreams(byId("streams"));
-startJobs(byId("jobs"));
-startPolicies(byId("policies"));
-startAudit(byId("audit"));
+startStreams(byId("panel-streams"));
+startJobs(byId("panel-jobs"));
+startPolicies(byId("panel-policies"));
+startAudit(byId("panel-audit"));
 startTabs();

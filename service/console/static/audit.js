@@ -3,7 +3,7 @@
 import { events, get, ProblemError, upload } from "./api.js";
 import { auditView } from "./audit_view.js";
 import { h, say } from "./dom.js";
-import { acceptDrops, fileField, looksLikePolicy, policyField } from "./inputs.js";
+import { acceptDrops, fileField, policyField } from "./inputs.js";
 import { attempt, problemView } from "./problems.js";
 
 export function startAudit(panel) {
@@ -17,19 +17,17 @@ export function startAudit(panel) {
     h("h3", {}, "Audit a publication"),
     h("p", { className: "note" }, "Checks a published table against its original and a policy, with no trust in what made it. The policy's algorithm is not run."),
     original.element, published.element, policy.element, problem, h("div", { className: "actions" }, submit));
-  acceptDrops(form, (file) => {
-    if (looksLikePolicy(file)) {
-      policy.useFile();
-      return policy.input;
-    }
-    return original.input.files.length ? published.input : original.input;
+  acceptDrops(form, async (files) => {
+    const { own, rest } = await policy.sort(files);
+    const free = [original.input, published.input].filter((input) => !input.files.length);
+    return [...own, ...rest.map((file, place) => [free[place] ?? published.input, [file]])];
   });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     submit.disabled = true;
     result.replaceChildren(h("p", { className: "empty" }, "At work…"));
     const went = await attempt(problem, async () => {
-      const named = policy.name() ? { policy_name: policy.name() } : { policy: policy.input.files[0], hierarchies: policy.files() };
+      const named = policy.name() ? { policy_name: policy.name() } : { policy: new File([await policy.text()], "policy.yaml"), hierarchies: policy.files() };
       const job = await finished(await upload("/v1/audits", { original: original.input.files[0], published: published.input.files[0], ...named }));
       result.replaceChildren(job.report ? auditView(job.report) : problemView(job.problem ?? { title: `The audit was ${job.state}` }));
       say(job.report ? `The guarantee ${job.report.holds ? "holds" : "is not shown to hold"}.` : "The audit failed.");

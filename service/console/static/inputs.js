@@ -2,6 +2,7 @@
 
 import { get, ProblemError } from "./api.js";
 import { field, h } from "./dom.js";
+import { namedFiles } from "./policy_text.js";
 
 /** A field for one file, or for several. */
 export function fileField(label, { hint, multiple = false, required = true, accept = "" }) {
@@ -9,30 +10,27 @@ export function fileField(label, { hint, multiple = false, required = true, acce
   return { element: field(label, input, hint), input };
 }
 
-/** Let files be dropped anywhere on `area`; `sort` tells which input each file goes into. */
+/** Let files be dropped anywhere on `area`; `sort` makes pairs of an input and the files that go into it. */
 export function acceptDrops(area, sort) {
   area.addEventListener("dragover", (event) => {
     event.preventDefault();
     area.classList.add("dropping");
   });
   area.addEventListener("dragleave", () => area.classList.remove("dropping"));
-  area.addEventListener("drop", (event) => {
+  area.addEventListener("drop", async (event) => {
     event.preventDefault();
     area.classList.remove("dropping");
-    const sorted = new Map();
-    for (const file of event.dataTransfer.files) {
-      const input = sort(file);
-      if (!sorted.has(input)) sorted.set(input, new DataTransfer());
-      sorted.get(input).items.add(file);
-    }
-    for (const [input, { files }] of sorted) {
-      input.files = files;
+    for (const [input, files] of await sort([...event.dataTransfer.files])) {
+      if (!files.length) continue;
+      const content = new DataTransfer();
+      for (const file of files) content.items.add(file);
+      input.files = content.files;
       input.dispatchEvent(new Event("change", { bubbles: true }));
     }
   });
 }
 
-export const looksLikePolicy = (file) => /\.(ya?ml|json)$/i.test(file.name);
+const looksLikePolicy = (file) => /\.(ya?ml|json)$/i.test(file.name);
 
 /** A policy: from a file, with the hierarchies that it names, or one that the service keeps. */
 export function policyField() {
@@ -61,13 +59,20 @@ export function policyField() {
 
   return {
     element: h("div", {}, field("Policy", source), fromFile),
-    input: policy.input,
-    hierarchies: hierarchies.input,
     refresh,
-    /** Where somebody has dropped a policy, that is the one they mean. */
-    useFile() {
-      source.value = "";
-      show();
+    /** Take from dropped files what is the policy's: itself, and the hierarchies that it names; tells what is left. */
+    async sort(files) {
+      const dropped = files.find(looksLikePolicy);
+      if (dropped) {
+        source.value = "";
+        show();
+      }
+      const named = namedFiles((await (dropped ?? policy.input.files[0])?.text()) ?? "");
+      const trees = files.filter((file) => named.has(file.name));
+      return {
+        own: [[policy.input, dropped ? [dropped] : []], [hierarchies.input, trees]],
+        rest: files.filter((file) => file !== dropped && !trees.includes(file)),
+      };
     },
     name: () => source.value,
     text: async () => (source.value ? (await get(`/v1/policies/${encodeURIComponent(source.value)}`)).text : policy.input.files[0].text()),

@@ -2,7 +2,7 @@
 
 import { get, ProblemError, upload } from "./api.js";
 import { field, h, say } from "./dom.js";
-import { acceptDrops, fileField, looksLikePolicy, policyField } from "./inputs.js";
+import { acceptDrops, fileField, policyField } from "./inputs.js";
 import { percent } from "./numbers.js";
 import { withGuarantee } from "./policy_text.js";
 import { attempt } from "./problems.js";
@@ -27,10 +27,9 @@ export function jobForm(onsubmitted) {
     problem,
     h("div", { className: "actions" }, submit, sending),
   );
-  acceptDrops(form, (file) => {
-    if (!looksLikePolicy(file)) return tableFile.input;
-    policy.useFile();
-    return policy.input;
+  acceptDrops(form, async (files) => {
+    const { own, rest } = await policy.sort(files);
+    return [...own, [tableFile.input, rest.slice(0, 1)]];
   });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();

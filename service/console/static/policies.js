@@ -22,7 +22,7 @@ guarantee: {algorithm: sabre, k: 5, t: 0.2}
 
 export function startPolicies(panel) {
   const editor = policyEditor(() => list.refresh());
-  const list = policyList((name) => editor.load(name), () => editor.begin());
+  const list = policyList((name) => editor.load(name), () => editor.begin(), editor.files);
   panel.append(h("h2", { className: "hidden" }, "Policies"), h("div", { className: "two" }, list.element, editor.element));
   panel.addEventListener("shown", () => {
     list.refresh();
@@ -31,7 +31,7 @@ export function startPolicies(panel) {
   addEventListener("token", () => !panel.hidden && list.refresh());
 }
 
-function policyList(onchosen, onnew) {
+function policyList(onchosen, onnew, files) {
   const body = h("ul", { className: "policies", "aria-label": "Stored policies" });
   const empty = h("p", { className: "empty", hidden: true }, "No policy is stored.");
 
@@ -47,7 +47,7 @@ function policyList(onchosen, onnew) {
       announce("policies", error.problem);
     }
   }
-  return { element: h("div", { className: "card narrow" }, h("h3", {}, "Stored"), empty, body, h("div", { className: "actions" }, button("New policy", onnew))), refresh };
+  return { element: h("div", { className: "card" }, h("h3", {}, "Stored"), empty, body, h("div", { className: "actions" }, button("New policy", onnew)), files), refresh };
 }
 
 function policyEditor(onchanged) {
@@ -140,8 +140,9 @@ function policyEditor(onchanged) {
 
   return {
     element: h("div", { className: "card" },
-      h("div", { className: "head" }, h("h3", {}, "Policy"), opened.element, hierarchies.element),
+      h("h3", {}, "Policy"),
       h("div", { className: "editor" }, lines, text), verdict, problem, h("div", { className: "actions" }, save, erase)),
+    files: [opened.element, hierarchies.element],
     begin: ({ unlessFilled = false } = {}) => (unlessFilled && text.value ? null : fill(FIRST)),
     load: (name) => attempt(problem, async () => {
       const stored = await get(`/v1/policies/${encodeURIComponent(name)}`);

@@ -35,6 +35,12 @@ function blockEnd(text, keyStart) {
   return next ? lineEnd + next.index : text.length;
 }
 
+/** Last parts of the names of the hierarchy files that a policy asks for. */
+export function namedFiles(text) {
+  const named = text.matchAll(/hierarchy["']?\s*:\s*["']?([^"'{}[\],\s]+)/g);
+  return new Set([...named].map(([, path]) => path.split(/[\\/]/).at(-1)));
+}
+
 /** The text with this guarantee instead of its own. Policies in JSON and in YAML's block style; else null. */
 export function withGuarantee(text, guarantee) {
   if (/^\s*\{/.test(text)) {
