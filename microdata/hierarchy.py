@@ -99,12 +99,18 @@ class Hierarchy:
         except OSError as error:
             raise HierarchyError(f"{path}: cannot be read ({error.strerror})") from None
         try:
-            rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text)) if any(row)]
-            return cls.from_rows(rows)
-        except csv.Error:
-            raise HierarchyError(f"{path}: not readable as CSV") from None
+            return cls.from_csv_text(text)
         except HierarchyError as error:
             raise HierarchyError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_csv_text(cls, text: str) -> Hierarchy:
+        """The same, from the text of such a file."""
+        try:
+            rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text)) if any(row)]
+        except csv.Error:
+            raise HierarchyError("not readable as CSV") from None
+        return cls.from_rows(rows)
 
     @classmethod
     def flat(cls, leaves: Iterable[str], root: str = "*") -> Hierarchy:

@@ -46,6 +46,16 @@ COMMANDS = {
         "End a stream and record where a new policy may start.",
         "portcullis drain orders.yaml",
     ),
+    "serve": Command(
+        "service.cli.serve:serve",
+        "Serve the HTTP API, its jobs and the console.",
+        "portcullis serve --port 8080 --data /var/lib/portcullis",
+    ),
+    "token": Command(
+        "service.cli.token:token",
+        "Make bearer tokens for the HTTP API.",
+        "portcullis token new alice --scope submit --scope read:own",
+    ),
     "broker": Command(
         "service.broker.command:broker_command",
         "Run an embedded Kafka broker for development.",

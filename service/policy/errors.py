@@ -18,6 +18,8 @@ class Problem(NamedTuple):
     """What is wrong and what is allowed; free of the policy's own values unless they are names."""
     given: str = ""
     """What was given, shortened; empty where nothing was."""
+    nearest: float | str | None = None
+    """The nearest value that is feasible, where the problem is a value and there is one."""
 
     def __str__(self) -> str:
         where = f"{self.path}: " if self.path else ""

@@ -1,0 +1,87 @@
+"""What the service says about itself: algorithms, health, readiness, metrics."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse
+from prometheus_client import CONTENT_TYPE_LATEST
+from sqlalchemy.exc import SQLAlchemyError
+
+from service.api.answers import AlgorithmAnswer, AlgorithmList, Readiness
+from service.api.context import Anybody, InService, Overseer, Service
+from service.api.errors import documented
+from service.catalogue import algorithm_catalogue
+
+router = APIRouter(tags=["about"])
+
+
+@router.get(
+    "/v1/algorithms", responses=documented(), response_model=AlgorithmList, summary="Algorithms and their parameters"
+)
+async def list_algorithms(caller: Anybody) -> Response:
+    """Every algorithm with what it guarantees and the JSON schema of its parameters."""
+    del caller
+    return Response(_catalogue(), media_type="application/json")
+
+
+@cache
+def _catalogue() -> str:
+    entries = [AlgorithmAnswer.model_validate(entry) for entry in algorithm_catalogue()]
+    return AlgorithmList(algorithms=entries).model_dump_json()
+
+
+@router.get("/healthz", summary="Alive")
+async def health() -> dict[str, str]:
+    """The event loop answers."""
+    return {"status": "ok"}
+
+
+@router.get(
+    "/readyz",
+    response_model=Readiness,
+    responses={503: {"model": Readiness, "description": "Something that is needed does not work"}},
+    summary="Ready",
+)
+def readiness(service: InService) -> Response:
+    """The database answers, files can be written, job processes are there."""
+    checks = {"database": _database(service), "files": _files(service), "job_workers": _job_workers(service)}
+    ready = all(word == "ok" for word in checks.values())
+    return JSONResponse({"ready": ready, "checks": checks}, 200 if ready else 503)
+
+
+def _database(service: Service) -> str:
+    try:
+        service.store.check()
+    except SQLAlchemyError:
+        return "does not answer"
+    return "ok"
+
+
+def _files(service: Service) -> str:
+    try:
+        service.files.check()
+    except OSError:
+        return "cannot be written"
+    return "ok"
+
+
+def _job_workers(service: Service) -> str:
+    wanted, there = service.settings.job_workers, service.runner.ready()
+    return "ok" if there == wanted else f"{there} of {wanted}"
+
+
+@router.get(
+    "/metrics",
+    responses={
+        **documented(),
+        200: {"description": "In Prometheus' text format", "content": {"text/plain": {"schema": {"type": "string"}}}},
+    },
+    response_class=Response,
+    summary="Metrics",
+)
+def metrics(service: InService, caller: Overseer) -> Response:
+    """Requests and jobs, without anything that was sent."""
+    del caller
+    return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)

@@ -1,0 +1,87 @@
+"""The HTTP service as an application."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.staticfiles import StaticFiles
+
+from service.api import about, jobs, policies, results, streams
+from service.api.context import Service
+from service.api.errors import install
+from service.api.metrics import HttpMetrics
+from service.api.middleware import Guard
+from service.api.settings import ServiceSettings
+from service.jobs import JobFiles, JobRunner, JobStore, RunnerLimits, open_database
+
+log = logging.getLogger(__name__)
+
+_DESCRIPTION = """Anonymizes tables about people, checks what others published, and shows what stream workers do.
+
+Errors are RFC 9457 problems; they name the place and what is allowed, and never repeat what was sent."""
+
+
+def create_app(settings: ServiceSettings) -> FastAPI:
+    """The application; its job processes live as long as its lifespan."""
+    service = _service(settings)
+    if not service.tokens:
+        log.warning("no token is configured: everybody on this machine may use the service, nobody else")
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        service.runner.start()
+        yield
+        service.runner.stop()
+        service.store.close()
+
+    app = FastAPI(
+        title="Portcullis",
+        version="1",
+        description=_DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,  # it would be fetched from elsewhere
+        redoc_url=None,
+    )
+    app.state.service = service
+    install(app)
+    for part in (jobs, results, policies, streams, about):
+        app.include_router(part.router)
+    console = _console()
+    if console is not None:
+        app.mount("/", StaticFiles(directory=console, html=True), name="console")
+    app.add_middleware(
+        Guard, metrics=service.metrics, tls=settings.tls_certificate is not None, local_only=not service.tokens
+    )
+    return app
+
+
+def _service(settings: ServiceSettings) -> Service:
+    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    store = JobStore(open_database(settings.url))
+    job_files = JobFiles(settings.data)
+    metrics = HttpMetrics(store)
+    limits = RunnerLimits(
+        processes=settings.job_workers,
+        memory=settings.job_memory_bytes,
+        seconds=settings.job_seconds,
+        lease=settings.lease_seconds,
+        keep=settings.result_seconds,
+        columns=settings.max_columns,
+        table_bytes=settings.max_table_bytes,
+    )
+    runner = JobRunner(store, job_files, limits, metrics.job_ended)
+    return Service(settings, settings.all_tokens, store, job_files, runner, metrics)
+
+
+def _console() -> Path | None:
+    """The console's files, where that package is there."""
+    if importlib.util.find_spec("service.console") is None:
+        return None
+    static = Path(str(files("service.console").joinpath("static")))
+    return static if static.is_dir() else None

@@ -1,0 +1,234 @@
+"""Jobs and audits: submit, list, look at, cancel and delete."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+
+from service.api.answers import JobAnswer, JobPage
+from service.api.context import InService, Reader, Service, Submitter, visible_job
+from service.api.errors import documented
+from service.api.given_policy import given_policy
+from service.api.tokens import Caller, Scope
+from service.api.uploads import Form, read_form, required
+from service.jobs import Job, JobKind, State, new_id
+from service.policy import Policy
+from service.problems import Place, ProblemError
+
+router = APIRouter(prefix="/v1", tags=["jobs"])
+
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        pattern=r"^[\x21-\x7e]+$",
+        description="the same key with the same request gives the same job, however often it is sent",
+    ),
+]
+_FILE = {"type": "string", "format": "binary"}
+_POLICY_PARTS: dict[str, Any] = {
+    "policy": {"type": "string", "description": "the policy, YAML or JSON"},
+    "policy_name": {"type": "string", "description": "or the name of a stored one"},
+    "hierarchies": {
+        "type": "array",
+        "items": _FILE,
+        "description": "CSV files that the policy names, found by the last part of their names",
+    },
+}
+
+
+def _multipart(required_parts: list[str], **parts: Any) -> dict[str, Any]:
+    schema = {"type": "object", "properties": {**parts, **_POLICY_PARTS}, "required": required_parts}
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
+
+
+_SUBMIT_PROBLEMS = documented(
+    "bad-request",
+    "not-found",
+    "timeout",
+    "too-large",
+    "bad-parameter",
+    "bad-upload",
+    "bad-policy",
+    "infeasible-guarantee",
+    "idempotency-key-reused",
+    "too-many-jobs",
+)
+_TABLE = {**_FILE, "description": "CSV or JSON lines, both may be gzipped, or Parquet"}
+_COUNTS = {"type": "string", "description": "JSON: {sensitive attribute: {value: count in the original}}"}
+
+
+@router.post(
+    "/jobs",
+    status_code=202,
+    responses=_SUBMIT_PROBLEMS,
+    summary="Anonymize a table",
+    openapi_extra=_multipart(["table"], table=_TABLE),
+)
+async def submit_job(
+    request: Request, response: Response, service: InService, caller: Submitter, key: Key = None
+) -> JobAnswer:
+    """Take a table and a policy. The job runs later: follow its `Location`, or its events."""
+    parse = _reader(request, service, ("table",))
+    return await _submit(service, caller, response, "anonymize", key, parse)
+
+
+@router.post(
+    "/audits",
+    status_code=202,
+    responses=_SUBMIT_PROBLEMS,
+    summary="Check something published",
+    openapi_extra=_multipart(["published"], published=_TABLE, original=_TABLE, distribution=_COUNTS),
+)
+async def submit_audit(
+    request: Request, response: Response, service: InService, caller: Submitter, key: Key = None
+) -> JobAnswer:
+    """Check a published table against its original, or against the original's distribution of sensitive values.
+
+    It is a job like others; what was found is its report.
+    """
+    parse = _reader(request, service, ("published", "original"))
+    return await _submit(service, caller, response, "audit", key, parse)
+
+
+def _reader(request: Request, service: Service, tables: tuple[str, ...]) -> Callable[[str], Awaitable[Form]]:
+    return lambda job_id: read_form(request, service.limits, tables, service.files.upload(job_id))
+
+
+async def _submit(
+    service: Service,
+    caller: Caller,
+    response: Response,
+    kind: JobKind,
+    key: str | None,
+    parse: Callable[[str], Awaitable[Form]],
+) -> JobAnswer:
+    job_id = new_id()
+    kept: Job | None = None
+    try:
+        form = await parse(job_id)
+        job = await run_in_threadpool(_job, service, caller, kind, key, job_id, form)
+        kept = await run_in_threadpool(service.store.add, job, most=service.settings.max_jobs_per_token)
+    finally:
+        if kept is None or kept.id != job_id:
+            await run_in_threadpool(service.files.drop, job_id)
+    if kept is None:
+        limit = service.settings.max_jobs_per_token
+        raise ProblemError("too-many-jobs", f"{limit} jobs of this token wait or run; that is the limit.")
+    if kept.digest != job.digest:
+        raise ProblemError("idempotency-key-reused", "Use a new Idempotency-Key for a new request.")
+    service.runner.wake()
+    response.headers["Location"] = f"/v1/jobs/{kept.id}"
+    return JobAnswer.of(kept, keep=service.settings.result_seconds)
+
+
+def _job(service: Service, caller: Caller, kind: JobKind, key: str | None, job_id: str, form: Form) -> Job:
+    """The job that a request stands for, everything checked that can be checked before it runs."""
+    inputs = dict(form.tables)
+    if kind == "anonymize":
+        required(form, "table")
+    else:
+        required(form, "published")
+        if form.distribution is not None:
+            inputs["distribution"] = "distribution.json"
+            (service.files.upload(job_id) / "distribution.json").write_bytes(form.distribution)
+        if ("original" in inputs) == ("distribution" in inputs):
+            reason = "exactly one of original and distribution is needed"
+            raise ProblemError("bad-upload", "A part is missing.", [Place(path="original", reason=reason)])
+    policy, text = _policy(service, form)
+    if kind == "anonymize":
+        policy.algorithm()  # refuses a policy for streams
+    return Job(
+        id=job_id,
+        token=caller.name,
+        kind=kind,
+        state="queued",
+        policy_name=policy.name,
+        policy=text,
+        inputs=inputs,
+        created_at=time.time(),
+        idempotency_key=key,
+        digest=form.digest,
+    )
+
+
+def _policy(service: Service, form: Form) -> tuple[Policy, str]:
+    if (form.policy is None) == (form.policy_name is None):
+        reason = "exactly one of policy and policy_name is needed"
+        raise ProblemError("bad-upload", "A part is missing.", [Place(path="policy", reason=reason)])
+    if form.policy is not None:
+        return given_policy(form.policy, form.hierarchies)
+    stored = service.store.policy((form.policy_name or b"").decode("utf-8", errors="replace"))
+    if stored is None:
+        raise ProblemError("not-found", "There is no stored policy of this name.")
+    return given_policy(stored.text.encode(), {})
+
+
+@router.get("/jobs", responses=documented("bad-parameter"), summary="List jobs")
+def list_jobs(
+    service: InService,
+    caller: Reader,
+    state: Annotated[State | None, Query(description="only jobs in this state")] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    after: Annotated[str | None, Query(max_length=200, description="`next` of the page before")] = None,
+) -> JobPage:
+    """Jobs from the newest to the oldest: one's own, or everybody's with the scope read:all."""
+    owner = None if caller.may(Scope.READ_ALL) else caller.name
+    found = service.store.page(token=owner, state=state, before=_place(after), limit=limit + 1)
+    jobs = [JobAnswer.of(job, keep=service.settings.result_seconds) for job in found[:limit]]
+    more = len(found) > limit
+    return JobPage(jobs=jobs, next=_cursor(found[limit - 1]) if more else None)
+
+
+def _cursor(job: Job) -> str:
+    return base64.urlsafe_b64encode(f"{job.created_at!r} {job.id}".encode()).decode()
+
+
+def _place(cursor: str | None) -> tuple[float, str] | None:
+    if cursor is None:
+        return None
+    try:
+        moment, job_id = base64.urlsafe_b64decode(cursor.encode()).decode("ascii").split(" ")
+        return float(moment), job_id
+    except ValueError:
+        place = Place(path="after", reason="must be the `next` of an earlier page")
+        raise ProblemError("bad-parameter", "A parameter is not allowed.", [place]) from None
+
+
+@router.get("/jobs/{job_id}", responses=documented("not-found"), summary="Look at a job")
+def get_job(job_id: str, service: InService, caller: Reader) -> JobAnswer:
+    """State, progress with an estimate, and in the end the report or the problem."""
+    job = visible_job(service, caller, job_id)
+    report = orjson.loads(job.report) if job.report else None
+    return JobAnswer.of(job, keep=service.settings.result_seconds, report=report)
+
+
+@router.delete(
+    "/jobs/{job_id}",
+    status_code=202,
+    responses={**documented("not-found"), 204: {"description": "The job had ended and is deleted, with all its files"}},
+    summary="Cancel or delete a job",
+    response_model=JobAnswer,
+)
+def delete_job(job_id: str, service: InService, caller: Submitter) -> Any:
+    """Stop a job that waits or runs, within a second; delete one that has ended, with its result and report."""
+    job = visible_job(service, caller, job_id)
+    if job.token != caller.name and not caller.may(Scope.ADMIN):
+        raise ProblemError("forbidden", "Only its owner and an admin may cancel or delete a job.")
+    if job.ended:
+        service.store.forget(job.id)
+        service.files.drop(job.id)
+        return Response(status_code=204)
+    stopped = service.store.cancel(job.id) or job
+    if stopped.state == "cancelled" and stopped.attempts == 0:
+        service.files.drop(job.id)
+    service.runner.wake()
+    return JobAnswer.of(stopped, keep=service.settings.result_seconds)

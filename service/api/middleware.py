@@ -1,0 +1,101 @@
+"""What every answer gets: security headers, a line in the metrics, and a problem instead of a traceback.
+
+Written as plain ASGI: the framework's own middleware classes cost more than a light route does.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.api.errors import answer
+from service.api.metrics import HttpMetrics
+from service.api.settings import LOOPBACK
+from service.problems import problem
+
+log = logging.getLogger(__name__)
+
+_HEADERS = {
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"content-security-policy": (
+        b"default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; object-src 'none'; "
+        b"base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
+    ),
+    b"cache-control": b"no-store",
+}
+_HSTS = (b"strict-transport-security", b"max-age=31536000")
+
+
+class Guard:
+    """Around the whole application."""
+
+    def __init__(self, app: ASGIApp, *, metrics: HttpMetrics, tls: bool, local_only: bool) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._extra = [_HSTS] if tls else []
+        self._local_only = local_only
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        status = 0
+
+        async def guarded(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = _completed(message.get("headers", ()), self._extra)
+            await send(message)
+
+        try:
+            if self._local_only and not _is_local(scope):
+                await answer(problem("forbidden", "Without tokens only this machine is served."))(
+                    scope, receive, guarded
+                )
+            else:
+                await self._app(scope, receive, guarded)
+        except Exception as error:  # noqa: BLE001 - the last line: nothing of it may be shown, it may quote a value
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            log.error("%s in %s, line %s", type(error).__name__, place.filename, place.lineno)  # noqa: TRY400
+            if not status:
+                await answer(problem("internal", "This is a fault of Portcullis, please report it."))(
+                    scope, receive, guarded
+                )
+        finally:
+            self._metrics.seen(scope, status, time.perf_counter() - started)
+
+
+def _completed(given: Iterable[tuple[bytes, bytes]], extra: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    headers = list(given)
+    present = {name.lower() for name, _ in headers}
+    headers += [pair for pair in _HEADERS.items() if pair[0] not in present]
+    return headers + extra
+
+
+def _is_local(scope: Scope) -> bool:
+    """No page of another site reaches a service without tokens through somebody's browser."""
+    headers = dict(scope["headers"])
+    host = headers.get(b"host", b"").decode("latin-1")
+    if _hostname(f"//{host}") not in LOOPBACK:
+        return False
+    origin = headers.get(b"origin")
+    return origin is None or urlsplit(origin.decode("latin-1")).netloc == host
+
+
+def _hostname(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None

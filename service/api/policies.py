@@ -1,0 +1,136 @@
+"""Policies: check one, keep one under its name. Stored policies are everybody's; only an admin changes them."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request, Response
+from fastapi.concurrency import run_in_threadpool
+
+from service.api.answers import PolicyAnswer, PolicyCheck, PolicyList
+from service.api.context import Admin, Anybody, InService, Service
+from service.api.errors import documented
+from service.api.given_policy import given_policy
+from service.api.uploads import read_body, read_form
+from service.jobs import StoredPolicy
+from service.policy import Policy, PolicyError, Problem
+from service.problems import Place, ProblemError, problem_of
+
+router = APIRouter(prefix="/v1/policies", tags=["policies"])
+
+Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", max_length=100)]
+
+_EXAMPLE = {
+    "name": "shop",
+    "schema": {
+        "person": "customer",
+        "quasi": {"age": {"type": "number", "min": 0, "max": 120}},
+        "sensitive": {"item": {"type": "category", "hierarchy": {"Any": ["lamp", "book", "tea"]}}},
+    },
+    "guarantee": {"algorithm": "mondrian", "k": 5, "l": 2},
+}
+_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": {"type": "object"}, "example": _EXAMPLE},
+            "application/yaml": {"schema": {"type": "string"}},
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "properties": {
+                        "policy": {"type": "string", "description": "the policy, YAML or JSON"},
+                        "hierarchies": {"type": "array", "items": {"type": "string", "format": "binary"}},
+                    },
+                    "required": ["policy"],
+                }
+            },
+        },
+    }
+}
+_BODY_PROBLEMS = ("bad-request", "timeout", "too-large", "bad-upload")
+
+
+async def _given(request: Request, service: Service) -> tuple[Policy, str]:
+    """The policy that a request brings: its body, or a multipart with hierarchy files."""
+    limits = service.limits
+    if request.headers.get("content-type", "").lower().startswith("multipart/"):
+        form = await read_form(request, limits, (), None)
+        if form.policy is None:
+            raise ProblemError("bad-upload", "A part is missing.", [Place(path="policy", reason="is missing")])
+        return await run_in_threadpool(given_policy, form.policy, form.hierarchies)
+    body = await read_body(request, limits.policy_bytes, limits.seconds)
+    return await run_in_threadpool(given_policy, body, {})
+
+
+@router.post("/check", responses=documented(*_BODY_PROBLEMS), summary="Check a policy", openapi_extra=_BODY)
+async def check_policy(request: Request, service: InService, caller: Anybody) -> PolicyCheck:
+    """Say whether a policy can be used, and everything that is wrong with it."""
+    del caller
+    try:
+        policy, _ = await _given(request, service)
+    except PolicyError as error:
+        return PolicyCheck(usable=False, problems=problem_of(error).errors)
+    return PolicyCheck(
+        usable=True,
+        problems=[],
+        name=policy.name,
+        kind=policy.kind,
+        models={model.label: model.asked for model in policy.models()},
+        fingerprint=policy.fingerprint(),
+    )
+
+
+@router.get("", responses=documented(), summary="List stored policies")
+def list_policies(service: InService, caller: Anybody) -> PolicyList:
+    """All stored policies, by name."""
+    del caller
+    return PolicyList(policies=[PolicyAnswer.of(policy) for policy in service.store.policies()])
+
+
+@router.put(
+    "/{name}",
+    responses={
+        **documented(*_BODY_PROBLEMS, "bad-policy", "infeasible-guarantee", "bad-parameter"),
+        201: {"description": "The name is new", "model": PolicyAnswer},
+    },
+    summary="Store a policy",
+    openapi_extra=_BODY,
+)
+async def put_policy(
+    name: Name, request: Request, response: Response, service: InService, caller: Admin
+) -> PolicyAnswer:
+    """Keep a policy; jobs may then name it. It must carry the name that it is stored under."""
+    del caller
+    policy, text = await _given(request, service)
+    if policy.name != name:
+        raise PolicyError([Problem("name", "must be the name in the address")])
+    stored = StoredPolicy(name, text, policy.fingerprint(), time.time())
+    if await run_in_threadpool(service.store.put_policy, stored):
+        response.status_code = 201
+    return PolicyAnswer.of(stored)
+
+
+@router.get("/{name}", responses=documented("not-found", "bad-parameter"), summary="A stored policy")
+def get_policy(name: Name, service: InService, caller: Anybody) -> PolicyAnswer:
+    """The policy of this name."""
+    del caller
+    stored = service.store.policy(name)
+    if stored is None:
+        raise ProblemError("not-found", "There is no stored policy of this name.")
+    return PolicyAnswer.of(stored)
+
+
+@router.delete(
+    "/{name}",
+    status_code=204,
+    responses=documented("not-found", "bad-parameter"),
+    summary="Delete a stored policy",
+)
+def delete_policy(name: Name, service: InService, caller: Admin) -> Response:
+    """Jobs that were submitted with it keep it."""
+    del caller
+    if not service.store.drop_policy(name):
+        raise ProblemError("not-found", "There is no stored policy of this name.")
+    return Response(status_code=204)

@@ -1,0 +1,151 @@
+"""What a job leaves: its result as a file, its report as data or as a page, and its events while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+from fastapi import APIRouter, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import FileResponse, StreamingResponse
+from starlette.types import Message, Receive, Send
+from starlette.types import Scope as HttpScope
+
+from service.api.accept import chosen
+from service.api.answers import JobAnswer
+from service.api.context import InService, Reader, Service, visible_job
+from service.api.errors import answer, documented
+from service.jobs import Job
+from service.problems import ProblemError, problem
+from service.report import TableReport, report_html
+
+router = APIRouter(prefix="/v1/jobs/{job_id}", tags=["jobs"])
+
+_FORMATS = {
+    "text/csv": "csv",
+    "application/vnd.apache.parquet": "parquet",
+    "application/x-ndjson": "jsonl",
+}
+_PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
+_LOOK_SECONDS = 0.3
+_QUIET_SECONDS = 15.0
+_LONGEST_SECONDS = 3_600.0
+
+
+class _ResultFile(FileResponse):
+    """A file with ranges; a range that cannot be had is answered with a problem, as everything else."""
+
+    async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+        refused = False
+
+        async def watch(message: Message) -> None:
+            nonlocal refused
+            if message["type"] == "http.response.start" and message["status"] in {400, 416}:
+                refused = True
+                found = dict(message["headers"]).get(b"content-range", b"").decode("latin-1")
+                await answer(
+                    problem("wrong-range", "The range cannot be had; leave it out to get the whole file."),
+                    {"Content-Range": found} if found else {},
+                )(scope, receive, send)
+            elif not refused:
+                await send(message)
+
+        await super().__call__(scope, receive, watch)
+
+
+@router.get(
+    "/result",
+    responses={
+        **documented("not-found", "not-acceptable", "conflict", "wrong-range"),
+        200: {"description": "The published table", "content": {kind: {} for kind in _FORMATS}},
+        206: {"description": "The range of it that was asked for"},
+    },
+    response_class=Response,
+    summary="The published table",
+)
+def get_result(job_id: str, request: Request, service: InService, caller: Reader) -> Response:
+    """CSV, Parquet or JSON lines, as `Accept` says; ranges are served."""
+    job = _finished(visible_job(service, caller, job_id))
+    kind = chosen(request.headers.get("accept"), tuple(_FORMATS))
+    path = service.files.result(job.id, job.attempts) / f"result.{_FORMATS[kind]}"
+    if job.kind != "anonymize" or not path.is_file():
+        raise ProblemError("not-found", "This job has no result, only a report.")
+    name = f"{job.policy_name}.{_FORMATS[kind]}"
+    return _ResultFile(path, media_type=kind, filename=name, headers={"Vary": "Accept"})
+
+
+@router.get(
+    "/report",
+    responses={
+        **documented("not-found", "not-acceptable", "conflict"),
+        200: {
+            "description": "What was asked, what was achieved, what it cost",
+            "content": {"application/json": {"schema": {"type": "object"}}, "text/html": {}},
+        },
+    },
+    response_class=Response,
+    summary="The report of a job",
+)
+def get_report(job_id: str, request: Request, service: InService, caller: Reader) -> Response:
+    """As JSON, or as one page with plots where `Accept` prefers text/html (not for audits)."""
+    job = _finished(visible_job(service, caller, job_id))
+    kinds = ("application/json", "text/html") if job.kind == "anonymize" else ("application/json",)
+    headers = {"Vary": "Accept", "Content-Security-Policy": _PAGE_POLICY}
+    if chosen(request.headers.get("accept"), kinds) == "text/html":
+        page = report_html(TableReport.model_validate_json(job.report or ""))
+        return Response(page, headers=headers, media_type="text/html")
+    return Response(job.report, headers=headers, media_type="application/json")
+
+
+def _finished(job: Job) -> Job:
+    if job.state != "succeeded":
+        raise ProblemError("conflict", f"The job is {job.state}; only a job that succeeded has a result and a report.")
+    return job
+
+
+@router.get(
+    "/events",
+    responses={
+        **documented("not-found", "not-ready"),
+        200: {
+            "description": "Server-sent events `job`, each with the job as JSON, until it has ended",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        },
+    },
+    response_class=Response,
+    summary="Follow a job",
+)
+async def follow_job(job_id: str, service: InService, caller: Reader) -> Response:
+    """The job whenever it changes, as server-sent events."""
+    job = await run_in_threadpool(visible_job, service, caller, job_id)
+    if service.metrics.followers >= service.settings.max_event_streams:
+        raise ProblemError("not-ready", "Too many clients follow events; ask for the job itself from time to time.")
+    headers = {"X-Accel-Buffering": "no"}
+    return StreamingResponse(_events(service, job), headers=headers, media_type="text/event-stream")
+
+
+async def _events(service: Service, job: Job) -> AsyncIterator[bytes]:
+    with service.metrics.following():
+        until = time.monotonic() + _LONGEST_SECONDS
+        said, said_at = b"", 0.0
+        while time.monotonic() < until:
+            event = _event(service, job)
+            if event != said:
+                said, said_at = event, time.monotonic()
+                yield event
+            elif time.monotonic() - said_at > _QUIET_SECONDS:
+                said_at = time.monotonic()
+                yield b": still here\n\n"
+            if job.ended:
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
+            found = await run_in_threadpool(service.store.get, job.id)
+            if found is None:
+                return
+            job = found
+
+
+def _event(service: Service, job: Job) -> bytes:
+    text = JobAnswer.of(job, keep=service.settings.result_seconds).model_dump_json()
+    return f"event: job\ndata: {text}\n\n".encode()

@@ -1,0 +1,74 @@
+"""Streams, as the workers tell that serve them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterable
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.concurrency import run_in_threadpool
+from pydantic import ValidationError
+
+from service.api.answers import StreamAnswer, StreamList, StreamWorker
+from service.api.context import Anybody, InService, Service
+from service.api.errors import documented
+from service.problems import ProblemError
+
+router = APIRouter(prefix="/v1/streams", tags=["streams"])
+
+_SECONDS = 2.0
+_MOST_BYTES = 4 << 20
+
+
+@router.get("", responses=documented(), summary="List streams")
+async def list_streams(service: InService, caller: Anybody) -> StreamList:
+    """What the configured workers do."""
+    del caller
+    return await _ask_all(service)
+
+
+@router.get("/{name}", responses=documented("not-found"), summary="A stream")
+async def get_stream(name: str, service: InService, caller: Anybody) -> StreamAnswer:
+    """One stream with its workers."""
+    del caller
+    for stream in (await _ask_all(service)).streams:
+        if stream.name == name:
+            return stream
+    raise ProblemError("not-found", "None of the workers that answer serves a stream of this name.")
+
+
+async def _ask_all(service: Service) -> StreamList:
+    addresses = service.settings.workers
+    told = await asyncio.gather(*(run_in_threadpool(_ask, address) for address in addresses))
+    silent = [address for address, status in zip(addresses, told, strict=True) if status is None]
+    return StreamList(streams=_streams(status for status in told if status is not None), silent=silent)
+
+
+def _ask(address: str) -> tuple[dict[str, Any], StreamWorker] | None:
+    try:
+        with urllib.request.urlopen(f"{address.rstrip('/')}/status", timeout=_SECONDS) as response:  # noqa: S310 - ours
+            status = json.loads(response.read(_MOST_BYTES))
+        fields = {name: status.get(name) for name in StreamWorker.model_fields}
+        return status, StreamWorker.model_validate({**fields, "address": address})
+    except (OSError, ValueError, AttributeError, urllib.error.URLError, ValidationError):
+        return None
+
+
+def _streams(told: Iterable[tuple[dict[str, Any], StreamWorker]]) -> list[StreamAnswer]:
+    by_name: dict[str, list[tuple[dict[str, Any], StreamWorker]]] = {}
+    for status, worker in told:
+        by_name.setdefault(str(status.get("stream")), []).append((status, worker))
+    return [
+        StreamAnswer(
+            name=name,
+            input=str(found[0][0].get("input")),
+            output=str(found[0][0].get("output")),
+            ready=all(worker.ready for _, worker in found),
+            workers=[worker for _, worker in found],
+        )
+        for name, found in sorted(by_name.items())
+    ]

@@ -1,0 +1,34 @@
+"""`portcullis token`: make bearer tokens for the HTTP service."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from service.api.tokens import Scope, new_token
+from service.cli.output import say
+
+token = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@token.callback()
+def _token() -> None:
+    """Make tokens for the HTTP service."""
+
+
+@token.command(epilog="Example: portcullis token new alice --scope submit --scope read:own --append tokens.jsonl")
+def new(
+    name: Annotated[str, typer.Argument(help="Whose it is; jobs belong to this name.")],
+    scope: Annotated[list[Scope] | None, typer.Option(help="What it may do; may be repeated.")] = None,
+    append: Annotated[Path | None, typer.Option(help="Also add it to this tokens file.")] = None,
+) -> None:
+    """Make a token. It is shown once; the configuration holds only its hash."""
+    text, configured = new_token(name, scope or [Scope.SUBMIT, Scope.READ_OWN])
+    line = configured.model_dump_json()
+    if append is not None:
+        with append.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+    say(f"token (keep it, it is not shown again): {text}")
+    say(f"line for PORTCULLIS_TOKENS_FILE: {line}")

@@ -1,0 +1,25 @@
+"""Jobs: a queue in a database, processes that work it off, and the files they work on."""
+
+from service.jobs.database import open_database
+from service.jobs.files import JobFiles, is_id, new_id
+from service.jobs.runner import JobRunner, RunnerLimits
+from service.jobs.shape import GZIP, ending_of
+from service.jobs.store import Job, JobKind, JobStore, State, StoredPolicy
+from service.jobs.work import RESULTS
+
+__all__ = [
+    "GZIP",
+    "RESULTS",
+    "Job",
+    "JobFiles",
+    "JobKind",
+    "JobRunner",
+    "JobStore",
+    "RunnerLimits",
+    "State",
+    "StoredPolicy",
+    "ending_of",
+    "is_id",
+    "new_id",
+    "open_database",
+]

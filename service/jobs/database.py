@@ -1,0 +1,56 @@
+"""The service's database: SQLite in a file by default, PostgreSQL by URL; brought up to date when it is opened."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+
+_MIGRATION_LOCK = 0x706F7274
+"""Any number, the same for every process: only one of them migrates at a time."""
+
+
+def open_database(url: str) -> Engine:
+    """An engine for this URL, with the current schema."""
+    engine = _sqlite(url) if make_url(url).get_backend_name() == "sqlite" else _postgresql(url)
+    migrate(engine)
+    return engine
+
+
+def migrate(engine: Engine) -> None:
+    """Bring the schema up to date; safe when several processes start at once."""
+    config = Config()
+    config.set_main_option("script_location", str(files("service.jobs").joinpath("migrations")))
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def _postgresql(url: str) -> Engine:
+    given = make_url(url)
+    with_driver = given.set(drivername="postgresql+psycopg") if given.drivername == "postgresql" else given
+    return create_engine(with_driver, pool_pre_ping=True, pool_size=8, connect_args={"connect_timeout": 5})
+
+
+def _sqlite(url: str) -> Engine:
+    engine = create_engine(url, connect_args={"timeout": 10})
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # we say BEGIN ourselves
+        # Readers do not wait for the writer, and what is deleted is overwritten.
+        for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        # A transaction that will write takes its lock first: two that read and then write would refuse each other.
+        reading = connection.get_execution_options().get("reading", False)
+        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+    return engine

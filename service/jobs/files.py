@@ -1,0 +1,76 @@
+"""Where jobs keep their files: `DATA/jobs/ID/upload` and `DATA/jobs/ID/result-ATTEMPT`.
+
+Ids are ours and checked; no part of a path comes from a user.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+_ID = re.compile(r"[A-Za-z0-9_-]{32}")
+
+
+def new_id() -> str:
+    """An id that nobody can guess."""
+    return secrets.token_urlsafe(24)
+
+
+def is_id(text: str) -> bool:
+    """Whether a text can be an id of ours."""
+    return _ID.fullmatch(text) is not None
+
+
+class JobFiles:
+    """The directory of all jobs."""
+
+    def __init__(self, data: Path) -> None:
+        self._root = data / "jobs"
+        self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def _of(self, job_id: str) -> Path:
+        if not is_id(job_id):
+            raise ValueError("not an id of a job")
+        return self._root / job_id
+
+    def upload(self, job_id: str) -> Path:
+        """Where a job's upload is."""
+        path = self._of(job_id) / "upload"
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return path
+
+    def result(self, job_id: str, attempt: int) -> Path:
+        """Where an attempt puts its result."""
+        path = self._of(job_id) / f"result-{attempt}"
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return path
+
+    def drop_upload(self, job_id: str) -> None:
+        """Delete what was uploaded."""
+        shutil.rmtree(self._of(job_id) / "upload", ignore_errors=True)
+
+    def drop_result(self, job_id: str, attempt: int) -> None:
+        """Delete what an attempt wrote."""
+        shutil.rmtree(self._of(job_id) / f"result-{attempt}", ignore_errors=True)
+
+    def drop(self, job_id: str) -> None:
+        """Delete all files of a job."""
+        shutil.rmtree(self._of(job_id), ignore_errors=True)
+
+    def check(self) -> None:
+        """Raise unless files can be written."""
+        probe = self._root / f".probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+
+    def older_than(self, seconds: float) -> Iterator[str]:
+        """Ids whose directory has not changed for so long."""
+        limit = time.time() - seconds
+        for path in self._root.iterdir():
+            if is_id(path.name) and path.stat().st_mtime < limit:
+                yield path.name

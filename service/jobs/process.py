@@ -1,0 +1,128 @@
+"""A job's process: started once, does one task after the other, limited in memory, dies with its parent.
+
+What is said over the pipe. To the process: a `Task`, or `STOP` while it works. From it: `Ready`, `Step`s, then
+`Done`, `Failed` or `Stopped`.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import resource
+import signal
+import threading
+import time
+import traceback
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import TypeAlias
+
+from microdata import Cancelled
+from service.jobs.work import Task, work
+from service.problems import Problem, ProblemError, problem
+from static_algos import STATIC_ALGORITHMS
+
+log = logging.getLogger(__name__)
+
+STOP = "stop"
+_STEP_SECONDS = 0.1
+_NICENESS = 5
+"""Jobs give way to whoever answers requests."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The process waits for a task."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far the task is."""
+
+    phase: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Done:
+    """The task is done."""
+
+    report: str
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The task failed."""
+
+    problem: Problem
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The task was stopped because the parent said so."""
+
+
+Message: TypeAlias = Ready | Step | Done | Failed | Stopped
+
+
+def serve_tasks(pipe: Connection, memory: int) -> None:
+    """Main function of the process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    os.nice(_NICENESS)
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold records
+    assert len(STATIC_ALGORITHMS)
+    pipe.send(Ready())
+    while True:
+        try:
+            task = pipe.recv()
+        except (EOFError, OSError):
+            return
+        if isinstance(task, Task) and not _answer(pipe, task):
+            return
+
+
+def _answer(pipe: Connection, task: Task) -> bool:
+    """Do one task; False where the process should not do another."""
+    try:
+        pipe.send(Done(work(task, _Reporter(pipe))))
+    except Cancelled:
+        pipe.send(Stopped())
+    except ProblemError as error:
+        pipe.send(Failed(error.problem))
+    except MemoryError:
+        limit = f"Its process may use {resource.getrlimit(resource.RLIMIT_AS)[0] >> 20} MB."
+        pipe.send(Failed(problem("out-of-memory", limit)))
+        return False
+    except Exception as error:  # noqa: BLE001 - whatever it is, it must not be shown: it may quote a record
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        log.error("job failed: %s in %s, line %s", type(error).__name__, place.filename, place.lineno)  # noqa: TRY400
+        pipe.send(Failed(problem("internal", "This is a fault of Portcullis, please report it.")))
+    return True
+
+
+class _Reporter:
+    """Passes progress on, not too often, and hears when to stop."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+        self._phase = ""
+        self._at = 0.0
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        if self._pipe.poll() and self._pipe.recv() == STOP:
+            raise Cancelled("the job was cancelled")
+        now = time.monotonic()
+        if phase != self._phase or now - self._at > _STEP_SECONDS:
+            self._phase, self._at = phase, now
+            self._pipe.send(Step(phase, int(done), int(total)))
+
+
+def _die_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)

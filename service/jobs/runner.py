@@ -1,0 +1,319 @@
+"""The runner: takes jobs from the queue, gives them to processes, and keeps the promises about them.
+
+One thread of the service. It renews the leases of what it runs (a busy process cannot be relied on for that), passes
+cancellations on and kills what does not listen, notices processes that die, and cleans up what is over.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from service.jobs.files import JobFiles, new_id
+from service.jobs.process import STOP, Done, Failed, Message, Ready, Step, Stopped, serve_tasks
+from service.jobs.store import Job, JobStore, State
+from service.jobs.work import Task
+from service.problems import Problem, problem
+
+log = logging.getLogger(__name__)
+
+_LISTEN_SECONDS = 0.5
+"""A job that is cancelled may take so long to hear it before its process is killed."""
+_LOOK_SECONDS = 0.25
+_SWEEP_SECONDS = 2.0
+_RESTART_SECONDS = 1.0
+_ORPHAN_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class RunnerLimits:
+    """What jobs may use."""
+
+    processes: int
+    memory: int
+    seconds: float
+    lease: float
+    keep: float
+    """Seconds until the result of a job is deleted."""
+    columns: int
+    table_bytes: int
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """How a job ended."""
+
+    state: State
+    problem: Problem | None = None
+    report: str | None = None
+
+
+class JobRunner:
+    """Runs jobs until it is stopped. `ended` hears of each with its state and how long it took."""
+
+    def __init__(
+        self, store: JobStore, files: JobFiles, limits: RunnerLimits, ended: Callable[[str, float], None]
+    ) -> None:
+        self._store = store
+        self._files = files
+        self._limits = limits
+        self._ended = ended
+        self._name = new_id()
+        self._stopping = False
+        self._woken, self._wake = os.pipe()
+        os.set_blocking(self._wake, False)
+        os.set_blocking(self._woken, False)
+        self._slots = [_Slot(limits.memory) for _ in range(limits.processes)]
+        self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
+        self._due = dict.fromkeys(("renew", "sweep"), 0.0)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Look at the queue now: something has changed."""
+        with suppress(BlockingIOError):  # a full pipe wakes as well
+            os.write(self._wake, b"!")
+
+    def stop(self) -> None:
+        """Stop; jobs that run go back into the queue."""
+        self._stopping = True
+        self.wake()
+        self._thread.join()
+        os.close(self._wake)
+        os.close(self._woken)
+
+    def ready(self) -> int:
+        """Number of processes that wait for a task or work on one."""
+        return sum(slot.ready for slot in self._slots) if self._thread.is_alive() else 0
+
+    def _run(self) -> None:
+        while not self._stopping:
+            try:
+                self._cycle()
+            except (SQLAlchemyError, OSError) as error:
+                # Its message may quote a statement with its values.
+                log.error("jobs: %s; trying again", type(error).__name__)  # noqa: TRY400
+                time.sleep(1.0)
+        for slot in self._slots:
+            slot.kill()
+            if slot.job is not None:
+                self._store.give_back(slot.job)
+                self._files.drop_result(slot.job.id, slot.job.attempts)
+
+    def _cycle(self) -> None:
+        for slot in self._slots:
+            slot.start()
+        if self._is_due("sweep", _SWEEP_SECONDS):
+            self._sweep()
+        self._look_at_leases()
+        for slot in self._slots:
+            if slot.ready and slot.job is None and not self._claim(slot):
+                break
+        objects = [self._woken, *(handle for slot in self._slots for handle in slot.handles())]
+        if self._woken in wait(objects, _LOOK_SECONDS):
+            os.read(self._woken, 1 << 16)
+        for slot in self._slots:
+            self._listen(slot)
+
+    def _is_due(self, what: str, seconds: float) -> bool:
+        now = time.monotonic()
+        if now < self._due[what]:
+            return False
+        self._due[what] = now + seconds
+        return True
+
+    def _claim(self, slot: _Slot) -> bool:
+        job = self._store.claim(self._name, self._limits.lease)
+        if job is None:
+            return False
+        upload = self._files.upload(job.id)
+        slot.give(
+            job,
+            Task(
+                kind=job.kind,
+                policy=job.policy,
+                inputs={part: str(upload / name) for part, name in job.inputs.items()},
+                out=str(self._files.result(job.id, job.attempts)),
+                most_columns=self._limits.columns,
+                most_bytes=self._limits.table_bytes,
+            ),
+        )
+        return True
+
+    def _look_at_leases(self) -> None:
+        busy = [slot for slot in self._slots if slot.job is not None]
+        if not busy:
+            return
+        if self._is_due("renew", self._limits.lease / 4):
+            self._store.renew(self._name, self._limits.lease)
+        held = {(one.id, one.attempt): one.cancel for one in self._store.held(self._name)}
+        for slot in busy:
+            assert slot.job is not None
+            cancel = held.get((slot.job.id, slot.job.attempts))
+            if cancel is None:
+                # Somebody took us for dead and the job is not ours any more.
+                slot.kill()
+                self._files.drop_result(slot.job.id, slot.job.attempts)
+                slot.job = None
+            elif cancel:
+                slot.cancel()
+            elif slot.busy_seconds() > self._limits.seconds:
+                slot.kill()
+                slot.outcome = _Outcome("failed", problem("job-too-long", f"The limit is {self._limits.seconds:g} s."))
+
+    def _listen(self, slot: _Slot) -> None:
+        while (message := slot.hear()) is not None:
+            self._heard(slot, message)
+        if slot.outcome is None and slot.too_deaf():
+            slot.kill()
+            slot.outcome = _Outcome("cancelled")
+        code = slot.died()
+        if code is not None and slot.outcome is None:
+            how = f"signal {-code}" if code < 0 else f"exit status {code}"
+            reason = f"It ended with {how}; signal 9 often means that the machine ran out of memory."
+            slot.outcome = _Outcome("failed", problem("job-killed", reason))
+        if slot.job is None:
+            slot.outcome = None
+        elif slot.outcome is not None:
+            self._end(slot, slot.job, slot.outcome)
+
+    def _heard(self, slot: _Slot, message: Message) -> None:
+        match message:
+            case Ready():
+                slot.ready = True
+            case Step():
+                if slot.job is not None and slot.should_tell(message.phase):
+                    self._store.progress(slot.job, message.phase, message.done, message.total)
+            case Done():
+                slot.outcome = _Outcome("succeeded", report=message.report)
+            case Failed():
+                slot.outcome = _Outcome("failed", message.problem)
+            case Stopped():
+                slot.outcome = _Outcome("cancelled")
+
+    def _end(self, slot: _Slot, job: Job, outcome: _Outcome) -> None:
+        """Write down how a job ended. Where the database does not answer, the outcome is kept and this is repeated."""
+        state = outcome.state
+        own = self._store.finish(job, state, failed=outcome.problem, report=outcome.report)
+        if not own:
+            state = "cancelled"
+            own = self._store.finish(job, state)
+        slot.job = slot.outcome = None
+        if state != "succeeded" or not own:
+            self._files.drop_result(job.id, job.attempts)
+        if own:
+            self._files.drop_upload(job.id)
+            self._ended(state, slot.busy_seconds())
+            log.info("a job %s after %.1f s", state, slot.busy_seconds())
+
+    def _sweep(self) -> None:
+        for job_id in self._store.take_up():
+            self._files.drop(job_id)
+        for job_id in self._store.purge(time.time() - self._limits.keep):
+            self._files.drop(job_id)
+        old = list(self._files.older_than(_ORPHAN_SECONDS))
+        for job_id in self._store.unknown(old) if old else ():
+            self._files.drop(job_id)
+
+
+class _Slot:
+    """A place for one job: a process and its successors."""
+
+    def __init__(self, memory: int) -> None:
+        self._memory = memory
+        self._process: multiprocessing.process.BaseProcess | None = None
+        self._pipe: Connection | None = None
+        self._since = 0.0
+        self._cancelled_at: float | None = None
+        self._told_at = 0.0
+        self._told_phase = ""
+        self._start_at = 0.0
+        self.ready = False
+        self.job: Job | None = None
+        self.outcome: _Outcome | None = None
+
+    def start(self) -> None:
+        """Start a process where there is none; one that dies at once must not be started all the time."""
+        if self._process is not None or time.monotonic() < self._start_at:
+            return
+        self._start_at = time.monotonic() + _RESTART_SECONDS
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=serve_tasks, args=(theirs, self._memory), name="job", daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def handles(self) -> list[Connection | int]:
+        """What to wait for."""
+        if self._pipe is None or self._process is None:
+            return []
+        return [self._pipe, self._process.sentinel]
+
+    def give(self, job: Job, task: Task) -> None:
+        """Let the process do a task."""
+        assert self._pipe is not None
+        self.job, self._since, self._cancelled_at, self._told_phase = job, time.monotonic(), None, ""
+        with suppress(OSError):  # it died while it waited: `died` tells
+            self._pipe.send(task)
+
+    def hear(self) -> Message | None:
+        """The next thing that the process has said."""
+        if self._pipe is None:
+            return None
+        try:
+            return self._pipe.recv() if self._pipe.poll() else None
+        except (EOFError, OSError):
+            return None
+
+    def should_tell(self, phase: str) -> bool:
+        """Whether progress is worth writing down: every phase, and then a few times a second."""
+        now = time.monotonic()
+        if phase == self._told_phase and now - self._told_at < _LOOK_SECONDS:
+            return False
+        self._told_at, self._told_phase = now, phase
+        return True
+
+    def busy_seconds(self) -> float:
+        """For how long it has had its job."""
+        return time.monotonic() - self._since
+
+    def cancel(self) -> None:
+        """Ask the process to stop its task."""
+        if self._cancelled_at is None and self._pipe is not None:
+            self._cancelled_at = time.monotonic()
+            with suppress(OSError):  # it is dead already: `died` tells
+                self._pipe.send(STOP)
+
+    def too_deaf(self) -> bool:
+        """Whether a task goes on although it was cancelled."""
+        since = self._cancelled_at
+        return self.job is not None and since is not None and time.monotonic() - since > _LISTEN_SECONDS
+
+    def died(self) -> int | None:
+        """Exit status of a process that has ended; another one is started in its place."""
+        code = None if self._process is None else self._process.exitcode
+        if code is not None:
+            self.kill()
+        return code
+
+    def kill(self) -> None:
+        """End the process, whatever it does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self._process.close()
+        if self._pipe is not None:
+            self._pipe.close()
+        self._process = self._pipe = None
+        self.ready = False

@@ -1,0 +1,306 @@
+"""The queue and memory of jobs: one table, on SQLite or PostgreSQL, through SQLAlchemy's Core.
+
+Why no queue library: those that are kept well want a broker of their own (Celery, RQ, arq) or work on PostgreSQL alone
+(Procrastinate, pgqueuer), and the embedded default must be a file. What a queue needs here is one statement that takes
+a row (`FOR UPDATE SKIP LOCKED`, or a transaction that holds SQLite's write lock) and a lease, so it is written on the
+database layer that fits both.
+
+A job that runs has a *lease*, which its runner keeps renewing. When the runner dies the lease ends, and any runner puts
+the job back into the queue; the second time the job is failed. `attempts` fences: whatever a runner that was taken for
+dead still wants to say about an earlier attempt is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from sqlalchemy import Engine, and_, delete, func, insert, or_, select, text, update
+from sqlalchemy.exc import IntegrityError
+
+from service.jobs.tables import JOBS, POLICIES
+from service.problems import Problem, problem
+
+State: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+JobKind: TypeAlias = Literal["anonymize", "audit"]
+ENDED = ("succeeded", "failed", "cancelled")
+MOST_ATTEMPTS = 2
+
+
+@dataclass(frozen=True)
+class Job:
+    """A row of the table of jobs."""
+
+    id: str
+    token: str
+    kind: JobKind
+    state: State
+    policy_name: str
+    policy: str
+    inputs: dict[str, str]
+    """File of each part of the upload."""
+    created_at: float
+    started_at: float | None = None
+    finished_at: float | None = None
+    attempts: int = 0
+    runner: str | None = None
+    lease_until: float | None = None
+    cancel_at: float | None = None
+    phase: str | None = None
+    phase_at: float | None = None
+    done: int = 0
+    total: int = 0
+    problem: Problem | None = None
+    report: str | None = None
+    idempotency_key: str | None = None
+    digest: str | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing happens to it any more."""
+        return self.state in ENDED
+
+
+class Running(NamedTuple):
+    """A job that a runner holds."""
+
+    id: str
+    attempt: int
+    cancel: bool
+
+
+class StoredPolicy(NamedTuple):
+    """A policy under its name."""
+
+    name: str
+    text: str
+    fingerprint: str
+    updated_at: float
+
+
+class JobStore:
+    """Jobs and policies in the database. Every method is one transaction and may be called from any thread."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._reading = engine.execution_options(reading=True)
+
+    def check(self) -> None:
+        """Raise unless the database answers with our schema."""
+        with self._reading.begin() as connection:
+            connection.execute(select(JOBS.c.id).limit(1)).first()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    # ---- jobs, as users see them
+
+    def add(self, job: Job, *, most: int) -> Job | None:
+        """Put a new job into the queue; the earlier one with its idempotency key; None where `most` are unfinished."""
+        values = {**job.__dict__, "inputs": json.dumps(job.inputs), "problem": None}
+        try:
+            with self._engine.begin() as connection:
+                if self._engine.dialect.name == "postgresql":
+                    # Two submissions of one token are counted one after the other.
+                    lock = text("SELECT pg_advisory_xact_lock(hashtext(:token))")
+                    connection.execute(lock, {"token": job.token})
+                same = and_(JOBS.c.token == job.token, JOBS.c.idempotency_key == job.idempotency_key)
+                if job.idempotency_key and (row := connection.execute(select(JOBS).where(same)).first()):
+                    return _job(row)
+                unfinished = and_(JOBS.c.token == job.token, JOBS.c.state.in_(("queued", "running")))
+                if (connection.scalar(select(func.count()).select_from(JOBS).where(unfinished)) or 0) >= most:
+                    return None
+                connection.execute(insert(JOBS).values(values))
+        except IntegrityError:
+            raise RuntimeError("a job's id was given twice") from None
+        return job
+
+    def get(self, job_id: str) -> Job | None:
+        """The job with this id."""
+        with self._reading.begin() as connection:
+            row = connection.execute(select(JOBS).where(JOBS.c.id == job_id)).first()
+        return _job(row) if row else None
+
+    def page(
+        self, *, token: str | None, state: State | None, before: tuple[float, str] | None, limit: int
+    ) -> list[Job]:
+        """Jobs from the newest to the oldest, those of one token or of all, older than `before` = (time, id)."""
+        query = select(JOBS).order_by(JOBS.c.created_at.desc(), JOBS.c.id.desc()).limit(limit)
+        if token is not None:
+            query = query.where(JOBS.c.token == token)
+        if state is not None:
+            query = query.where(JOBS.c.state == state)
+        if before is not None:
+            older = and_(JOBS.c.created_at == before[0], JOBS.c.id < before[1])
+            query = query.where(or_(JOBS.c.created_at < before[0], older))
+        with self._reading.begin() as connection:
+            return [_job(row) for row in connection.execute(query)]
+
+    def counts(self) -> dict[str, int]:
+        """Number of jobs in each state."""
+        query = select(JOBS.c.state, func.count()).group_by(JOBS.c.state)
+        with self._reading.begin() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def cancel(self, job_id: str) -> Job | None:
+        """End a job that waits, ask a running one to stop; the job as it then is."""
+        now = time.time()
+        mine = JOBS.c.id == job_id
+        with self._engine.begin() as connection:
+            waiting = update(JOBS).where(mine, JOBS.c.state == "queued")
+            connection.execute(waiting.values(state="cancelled", finished_at=now))
+            running = update(JOBS).where(mine, JOBS.c.state == "running", JOBS.c.cancel_at.is_(None))
+            connection.execute(running.values(cancel_at=now))
+            row = connection.execute(select(JOBS).where(mine)).first()
+        return _job(row) if row else None
+
+    def forget(self, job_id: str) -> None:
+        """Remove a job that has ended."""
+        with self._engine.begin() as connection:
+            connection.execute(delete(JOBS).where(JOBS.c.id == job_id, JOBS.c.state.in_(ENDED)))
+
+    # ---- jobs, as runners see them
+
+    def claim(self, runner: str, lease: float) -> Job | None:
+        """Take the oldest job that waits."""
+        waiting = select(JOBS.c.id).where(JOBS.c.state == "queued").order_by(JOBS.c.created_at).limit(1)
+        with self._reading.begin() as connection:
+            if connection.execute(waiting).first() is None:
+                return None
+        with self._engine.begin() as connection:
+            job_id = connection.scalar(waiting.with_for_update(skip_locked=True))
+            if job_id is None:
+                return None
+            now = time.time()
+            taken = update(JOBS).where(JOBS.c.id == job_id).returning(*JOBS.c)
+            taken = taken.values(
+                state="running",
+                runner=runner,
+                lease_until=now + lease,
+                attempts=JOBS.c.attempts + 1,
+                started_at=func.coalesce(JOBS.c.started_at, now),
+                phase="start",
+                phase_at=now,
+                done=0,
+                total=0,
+            )
+            return _job(connection.execute(taken).one())
+
+    def renew(self, runner: str, lease: float) -> None:
+        """Keep the jobs of a runner that lives."""
+        mine = and_(JOBS.c.runner == runner, JOBS.c.state == "running")
+        with self._engine.begin() as connection:
+            connection.execute(update(JOBS).where(mine).values(lease_until=time.time() + lease))
+
+    def held(self, runner: str) -> list[Running]:
+        """What a runner still holds, and what of it is to be stopped."""
+        query = select(JOBS.c.id, JOBS.c.attempts, JOBS.c.cancel_at)
+        query = query.where(JOBS.c.runner == runner, JOBS.c.state == "running")
+        with self._reading.begin() as connection:
+            return [Running(row[0], row[1], row[2] is not None) for row in connection.execute(query)]
+
+    def progress(self, job: Job, phase: str, done: int, total: int) -> None:
+        """Say how far a job is."""
+        values: dict[str, Any] = {"phase": phase, "done": done, "total": total}
+        with self._engine.begin() as connection:
+            connection.execute(update(JOBS).where(_attempt(job), JOBS.c.phase != phase).values(phase_at=time.time()))
+            connection.execute(update(JOBS).where(_attempt(job)).values(values))
+
+    def finish(self, job: Job, state: State, *, failed: Problem | None = None, report: str | None = None) -> bool:
+        """End an attempt; False where it is not this runner's any more, or was to be stopped and did not."""
+        own = _attempt(job)
+        if state == "succeeded":
+            own = and_(own, JOBS.c.cancel_at.is_(None))
+        ended = (
+            update(JOBS)
+            .where(own)
+            .values(
+                state=state,
+                finished_at=time.time(),
+                problem=failed.model_dump_json() if failed else None,
+                report=report,
+            )
+        )
+        with self._engine.begin() as connection:
+            return connection.execute(ended).rowcount == 1
+
+    def give_back(self, job: Job) -> None:
+        """Put a job back that was stopped because the service stops; it does not count as an attempt."""
+        back = update(JOBS).where(_attempt(job))
+        with self._engine.begin() as connection:
+            connection.execute(back.values(state="queued", runner=None, attempts=JOBS.c.attempts - 1))
+
+    def take_up(self) -> list[str]:
+        """Put jobs of dead runners back, once; the ids of those that are failed or cancelled instead."""
+        now = time.time()
+        lost = and_(JOBS.c.state == "running", JOBS.c.lease_until < now)
+        reason = problem("job-interrupted", f"It was tried {MOST_ATTEMPTS} times and is not tried again.")
+        ends: list[tuple[Any, dict[str, Any]]] = [
+            (JOBS.c.cancel_at.is_not(None), {"state": "cancelled"}),
+            (JOBS.c.attempts >= MOST_ATTEMPTS, {"state": "failed", "problem": reason.model_dump_json()}),
+        ]
+        ended: list[str] = []
+        with self._engine.begin() as connection:
+            for condition, values in ends:
+                ending = update(JOBS).where(lost, condition).values(finished_at=now, **values)
+                ended += connection.scalars(ending.returning(JOBS.c.id))
+            connection.execute(update(JOBS).where(lost).values(state="queued", runner=None))
+        return ended
+
+    def purge(self, before: float) -> list[str]:
+        """Remove jobs that ended before this time; their ids."""
+        old = and_(JOBS.c.state.in_(ENDED), JOBS.c.finished_at < before)
+        with self._engine.begin() as connection:
+            return list(connection.scalars(delete(JOBS).where(old).returning(JOBS.c.id)))
+
+    def unknown(self, ids: Collection[str]) -> set[str]:
+        """Those of these ids that no job has."""
+        with self._reading.begin() as connection:
+            return set(ids) - set(connection.scalars(select(JOBS.c.id).where(JOBS.c.id.in_(ids))))
+
+    # ---- policies
+
+    def put_policy(self, policy: StoredPolicy) -> bool:
+        """Keep a policy under its name; True where the name is new."""
+        values = policy._asdict()
+        with self._engine.begin() as connection:
+            if connection.execute(update(POLICIES).where(POLICIES.c.name == policy.name).values(values)).rowcount:
+                return False
+            connection.execute(insert(POLICIES).values(values))
+            return True
+
+    def policy(self, name: str) -> StoredPolicy | None:
+        """The policy of this name."""
+        with self._reading.begin() as connection:
+            row = connection.execute(select(POLICIES).where(POLICIES.c.name == name)).first()
+        return StoredPolicy(*row) if row else None
+
+    def policies(self) -> list[StoredPolicy]:
+        """All policies, by name."""
+        with self._reading.begin() as connection:
+            return [StoredPolicy(*row) for row in connection.execute(select(POLICIES).order_by(POLICIES.c.name))]
+
+    def drop_policy(self, name: str) -> bool:
+        """Remove a policy; False where there is none."""
+        with self._engine.begin() as connection:
+            return connection.execute(delete(POLICIES).where(POLICIES.c.name == name)).rowcount == 1
+
+
+def _attempt(job: Job) -> Any:
+    return and_(
+        JOBS.c.id == job.id,
+        JOBS.c.state == "running",
+        JOBS.c.runner == job.runner,
+        JOBS.c.attempts == job.attempts,
+    )
+
+
+def _job(row: Any) -> Job:
+    values = dict(zip(JOBS.columns.keys(), row, strict=True))
+    values["inputs"] = json.loads(values["inputs"])
+    values["problem"] = Problem.model_validate_json(values["problem"]) if values["problem"] else None
+    return Job(**values)
