@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from importlib.resources import files
 from typing import Any
 
@@ -22,6 +23,7 @@ def open_database(url: str) -> Engine:
 
 def migrate(engine: Engine) -> None:
     """Bring the schema up to date; safe when several processes start at once."""
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     config = Config()
     config.set_main_option("script_location", str(files("service.jobs").joinpath("migrations")))
     with engine.begin() as connection:

@@ -13,7 +13,9 @@ from microdata import Publication
 from service.cli import commands
 from static_algos import STATIC_ALGORITHMS
 
-COMMANDS = [("policy", "check"), ("policy", "init"), *((name,) for name in commands.COMMANDS if name != "policy")]
+GROUPS = {"policy": ("check", "init"), "token": ("new",)}
+COMMANDS = [(name,) for name in commands.COMMANDS if name not in GROUPS]
+COMMANDS += [(name, below) for name, group in GROUPS.items() for below in group]
 
 
 @pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated")  # kafka-python's protocol package, on import
