@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from microdata import (
     Category,
@@ -75,6 +77,26 @@ def test_sizes_of_domains(number, size):
     if size:
         assert len(number.values()) == size
         assert number.values()[-1] <= number.high
+
+
+@given(
+    st.floats(-1e6, 1e6) | st.integers(-1000, 1000) | st.decimals(-99, 99, places=3).map(float),
+    st.sampled_from([0.1, 0.25, 1 / 3, 3, 7.5, 1e-3, 0.7]),
+    st.integers(0, 40),
+)
+def test_grids_begin_at_the_domain_and_keep_to_themselves(low, step, count):
+    number = Number("x", low, low + count * step, step=step)
+    values = number.values()
+    assert values[0] == number.low
+    assert (np.diff(values) > 0).all()
+    assert number.floor(values).tolist() == values.tolist()
+    assert number.ceil(values).tolist() == np.minimum(values, number.high).tolist()
+
+
+def test_a_domain_with_fourteen_digits_behind_the_point():
+    number = Number("x", 32.67957492758791, 42.67957492758791, step=3)
+    assert number.values()[0] == number.low
+    assert number.floor(np.array([number.low]))[0] == number.low
 
 
 def table(rows=4):
