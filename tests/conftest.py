@@ -93,7 +93,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     counts: dict[str, int] = {}
     for reports in terminalreporter.stats.values():
         for report in reports:
-            if getattr(report, "when", "") == "call" or getattr(report, "skipped", False):
+            if getattr(report, "when", "") == "call" or getattr(report, "outcome", "passed") != "passed":
                 for word in {value for key, value in report.user_properties if key in {"tool", "broker"}}:
                     counts[word] = counts.get(word, 0) + 1
     if counts:

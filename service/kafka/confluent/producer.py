@@ -2,7 +2,7 @@
 
 import functools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -51,25 +51,33 @@ class ConfluentProducer:
         timestamp_ms: int | None = None,
     ) -> None:
         """Hand over records, in order."""
-        stamp = 0 if timestamp_ms is None else timestamp_ms  # librdkafka's 0 is "now"
-        for number, value in enumerate(values):
-            key = None if keys is None else keys[number]
-            self._produce(partition, value, key, stamp, self._on_delivery)
+        records = zip(values, [None] * len(values) if keys is None else keys, strict=True)
+        self._hand_over(partition, records, timestamp_ms, self._on_delivery)
 
-    def _produce(self, partition: Partition, value: bytes | None, key: bytes | None, stamp: int, done: Any) -> None:
-        deadline = time.monotonic() + self._patience
+    def _hand_over(
+        self,
+        partition: Partition,
+        records: Iterable[tuple[bytes | None, bytes | None]],
+        timestamp_ms: int | None,
+        done: Callable[[ck.KafkaError | None, Any], None],
+    ) -> None:
+        (topic, number), produce = partition, self._producer.produce
+        stamp = timestamp_ms or 0  # librdkafka's 0 is "now"
         with self._in_transaction():
-            while True:
+            for value, key in records:
                 try:
-                    self._producer.produce(
-                        partition.topic, value, key, partition.number, on_delivery=done, timestamp=stamp
-                    )
-                except BufferError as full:
-                    if time.monotonic() > deadline:
-                        raise AbortableError(f"the broker took nothing for {self._patience} s") from full
-                    self._producer.poll(0.01)
-                else:
-                    return
+                    produce(topic, value, key, number, on_delivery=done, timestamp=stamp)
+                except BufferError:
+                    self._make_room()
+                    produce(topic, value, key, number, on_delivery=done, timestamp=stamp)
+
+    def _make_room(self) -> None:
+        """Wait until the broker has taken half of what the queue holds."""
+        half, deadline = len(self._producer) // 2, time.monotonic() + self._patience
+        while len(self._producer) > half:
+            if time.monotonic() > deadline:
+                raise AbortableError(f"the broker did not keep up for {self._patience} s")
+            self._producer.poll(0.01)
 
     def _on_delivery(self, error: ck.KafkaError | None, _: Any) -> None:
         if error is not None and self._failure is None:
@@ -89,7 +97,7 @@ class ConfluentProducer:
             self._on_delivery(error, message)
             offsets.append(message.offset())
 
-        self._produce(partition, value, key, timestamp_ms or 0, done)
+        self._hand_over(partition, [(value, key)], timestamp_ms, done)
         self.flush()
         return offsets[0]
 
