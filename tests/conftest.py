@@ -94,7 +94,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for reports in terminalreporter.stats.values():
         for report in reports:
             if getattr(report, "when", "") == "call" or getattr(report, "outcome", "passed") != "passed":
-                for word in {value for key, value in report.user_properties if key in {"tool", "broker"}}:
+                for word in {
+                    value for key, value in getattr(report, "user_properties", ()) if key in {"tool", "broker"}
+                }:
                     counts[word] = counts.get(word, 0) + 1
     if counts:
         terminalreporter.section("tools and brokers")

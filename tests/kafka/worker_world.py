@@ -13,7 +13,7 @@ from service.worker.loop import Worker
 from service.worker.metrics import Metrics
 from service.worker.settings import WorkerSettings
 from service.worker.stream import Stream
-from tests.kafka.conftest import World, eventually
+from tests.kafka.world import World, eventually
 from tests.service.worker.chunks import Chunks
 
 SCHEMA = Schema(

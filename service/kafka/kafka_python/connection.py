@@ -108,11 +108,12 @@ def config_of(kind: Any, settings: KafkaSettings) -> dict[str, Any]:
 
 
 class _Net(KafkaNetClient):  # type: ignore[misc]  # the library ships no types
-    """Remembers a refused login, which the library only logs while it keeps trying."""
+    """Gives up on a refused login while opening; the library would only log it and keep trying."""
 
     def __init__(self, **config: Any) -> None:
         super().__init__(**config)
         self.denied: Exception | None = None
+        self.is_opening = True
         self._get_connection = self._manager.get_connection
         self._manager.get_connection = self._watched_connection
 
@@ -124,6 +125,8 @@ class _Net(KafkaNetClient):  # type: ignore[misc]  # the library ships no types
     def _note(self, error: Exception) -> None:
         if isinstance(translate(error), DeniedError):
             self.denied = error
+            if self.is_opening:
+                self._manager.closed = True  # ends the library's attempts
 
 
 def opened(kind: Callable[..., Any], config: dict[str, Any]) -> Any:
@@ -135,9 +138,11 @@ def opened(kind: Callable[..., Any], config: dict[str, Any]) -> Any:
         return nets[-1]
 
     try:
-        return kind(**config, kafka_client=net)
+        part = kind(**config, kafka_client=net)
     except kp.KafkaError as error:
         for each in nets:
             each.close()
             each._net.stop()  # noqa: SLF001 - what the library's own close does
         raise translate(nets[0].denied or error if nets else error) from error
+    nets[0].is_opening = False
+    return part
