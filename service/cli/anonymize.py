@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,7 @@ import typer
 from microdata import words, write_published
 from service.cli.findings import say_audit
 from service.cli.output import progress_bar, say, warn
+from service.cli.targets import check_targets
 from service.policy import load_policy
 from service.report import report_html
 from service.tables import anonymize_table, report_on
@@ -30,7 +30,7 @@ def anonymize(
     """Anonymize a table. It is audited before anything is written: exit status 3 if that ever failed."""
     if seed is not None:
         warn(f"warning: --seed {seed} makes the result repeatable; it is for experiments, not for release")
-    _check_targets(table, policy, {"--out": out, "--report": report, "--html": html})
+    check_targets({"the table": table, "the policy": policy}, {"--out": out, "--report": report, "--html": html})
     loaded = load_policy(policy)
     started = time.monotonic()
     with progress_bar() as progress:
@@ -48,16 +48,3 @@ def anonymize(
     say_audit(result.audit)
     reports = " and ".join(str(path) for path in (report, html) if path)
     say(f"wrote {out} after {seconds:.1f} s" + (f", and the report to {reports}" if reports else ""))
-
-
-def _check_targets(table: Path, policy: Path, targets: Mapping[str, Path | None]) -> None:
-    """A result must not replace what it is made from, nor one result another."""
-    seen = {path.resolve(): name for path, name in ((table, "the table"), (policy, "the policy"))}
-    for option, path in targets.items():
-        if path is None:
-            continue
-        if not path.parent.is_dir():
-            raise typer.BadParameter(f"{path.parent} is not a directory", param_hint=option)
-        if path.resolve() in seen:
-            raise typer.BadParameter(f"{path} is already {seen[path.resolve()]}", param_hint=option)
-        seen[path.resolve()] = option

@@ -38,6 +38,11 @@ COMMANDS = {
         "List the algorithms, their parameters and guarantees.",
         "portcullis algorithms --json",
     ),
+    "replay": Command(
+        "service.cli.replay:replay",
+        "Send a file of events through a stream algorithm, without Kafka.",
+        "portcullis replay orders.jsonl --policy orders.yaml --out safe.jsonl --report report.json",
+    ),
     "run": Command(
         "service.worker.command:run_command", "Run workers for one or more streams.", "portcullis run orders.yaml"
     ),

@@ -1,0 +1,61 @@
+"""`portcullis replay`: a stream algorithm over a file of events, no Kafka."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from service.cli.output import progress_bar, say, say_table, warn
+from service.cli.targets import check_targets
+from service.policy import load_policy
+from service.replay import Replay, ReplayReport, replay_file
+
+
+def replay(
+    events: Annotated[Path, typer.Argument(help="Events in their order: JSON lines, CSV, Parquet or Arrow.")],
+    policy: Annotated[Path, typer.Option(help="Policy with an algorithm for streams.")],
+    out: Annotated[Path, typer.Option(help="Where to write the clusters, as JSON lines.")],
+    report: Annotated[Path | None, typer.Option(help="Also write the report, as JSON.")] = None,
+    rate: Annotated[
+        float, typer.Option(min=1e-6, help="Events per second of the simulated clock, for bounds in seconds.")
+    ] = 1000.0,
+    seed: Annotated[
+        int | None, typer.Option(help="Repeatable randomness for tests and experiments: not for release.")
+    ] = None,
+) -> None:
+    """Send a file of events through a stream algorithm. Exit status 3 if the gate ever refused a cluster."""
+    if seed is not None:
+        warn(f"warning: --seed {seed} makes the result repeatable; it is for experiments, not for release")
+    check_targets({"the events": events, "the policy": policy}, {"--out": out, "--report": report})
+    started = time.monotonic()
+    run = Replay(load_policy(policy), seed=seed, rate=rate)
+    with progress_bar() as progress:
+        replay_file(run, events, out, progress=progress)
+    made = run.report(time.monotonic() - started)
+    if report:
+        report.write_text(made.model_dump_json(indent=2), encoding="utf-8")
+    _say(made)
+    say(f"wrote {out} after {made.seconds:.1f} s" + (f", and the report to {report}" if report else ""))
+
+
+def _say(made: ReplayReport) -> None:
+    rows = [
+        (one.model, f"{one.asked:g}", "–" if one.achieved is None else f"{one.achieved:.4g}") for one in made.guarantees
+    ]
+    say_table(("model", "asked", "achieved"), rows)
+    for refused in made.refused:
+        warn(f"warning: {refused.rows} events were refused: {refused.field}, {refused.reason}")
+    reused = f" ({made.reused} rows with boxes published before)" if made.reused else ""
+    say(
+        f"{made.released} of {made.events} events released in {made.clusters} clusters{reused}, {made.suppressed} "
+        f"suppressed; loss {made.loss:.4f} (0 nothing lost, 1 all)"
+    )
+    if made.delays:
+        delays = made.delays
+        say(
+            f"delay in events, measured in steps of {delays.step}: median {delays.p50}, 99 % within {delays.p99}, "
+            f"longest {delays.max}"
+        )

@@ -1,0 +1,21 @@
+"""Where commands write: never over what they read, nor over each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import typer
+
+
+def check_targets(sources: Mapping[str, Path], targets: Mapping[str, Path | None]) -> None:
+    """A result must not replace what it is made from, nor one result another."""
+    seen = {path.resolve(): name for name, path in sources.items()}
+    for option, path in targets.items():
+        if path is None:
+            continue
+        if not path.parent.is_dir():
+            raise typer.BadParameter(f"{path.parent} is not a directory", param_hint=option)
+        if path.resolve() in seen:
+            raise typer.BadParameter(f"{path} is already {seen[path.resolve()]}", param_hint=option)
+        seen[path.resolve()] = option

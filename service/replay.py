@@ -1,0 +1,254 @@
+"""A file of events through a stream engine, without Kafka: gate and messages are the worker's own.
+
+Time is simulated: events arrive at a steady rate, so that bounds in seconds and windows by time mean the same in every
+replay. Nothing that the gate refuses is written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field
+
+from microdata import (
+    Boxes,
+    Encoded,
+    GuaranteeError,
+    Progress,
+    Refusals,
+    Schema,
+    class_loss,
+    read_batches,
+    silent,
+    words,
+)
+from service.policy import Policy
+from service.report import Asked, Refused
+from service.worker.events import Events
+from service.worker.gate import Gate, box_key
+from service.worker.messages import MessageEncoder
+from service.worker.partition import Publication
+from service.worker.rows import Rows
+from service.worker.stream import Stream
+from stream_algos import Engine, Release
+
+MOST_POINTS = 60
+"""Points of the loss over time."""
+LARGEST_MESSAGE = 1 << 40
+"""A file has no message limit, so no cluster is written in parts."""
+
+
+class Guaranteed(BaseModel):
+    """One privacy model: what was asked, and what the least safe cluster achieved."""
+
+    model: str
+    asked: float
+    achieved: float | None = Field(description="None where nothing was released")
+
+
+class Point(BaseModel):
+    """Loss of the rows that were released up to an event since the point before."""
+
+    events: int
+    released: int
+    loss: float
+
+
+class Delays(BaseModel):
+    """How many further events were taken before one was decided."""
+
+    p50: int
+    p99: int
+    max: int
+    step: int = Field(description="events that are pushed at once; a delay is told up to so many too large")
+
+
+class ReplayReport(BaseModel):
+    """What a replay did; free of record values."""
+
+    name: str
+    fingerprint: str
+    asked: Asked
+    repeatable: bool = Field(description="made with a seed: for experiments, not for release")
+    seconds: float
+    events: int
+    refused: list[Refused]
+    released: int
+    suppressed: int
+    suppressed_share: float
+    clusters: int
+    reused: int = Field(description="rows that were released with a box published before")
+    guarantees: list[Guaranteed]
+    loss: float
+    loss_over_time: list[Point]
+    delays: Delays | None = Field(description="None where nothing was decided")
+    engine: dict[str, float] = Field(description="the engine's own numbers at the end")
+
+
+@dataclass
+class Tally:
+    """What is counted on the way."""
+
+    totals: Counter[str] = field(default_factory=Counter)
+    delays: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
+    steps: list[tuple[int, int, float]] = field(default_factory=list)
+    """Per step: events so far, rows released, their summed loss."""
+
+    def note(self, schema: Schema, release: Release, waited: NDArray[np.int64]) -> None:
+        """Count a release, whose rows (and suppressed ones) were decided after so many further events."""
+        sizes = np.diff(release.starts)
+        lost = float(class_loss(Boxes(schema, release.lo, release.hi)) @ sizes) if len(release) else 0.0
+        self.steps.append((self.totals["events"], int(sizes.sum()), lost))
+        self.totals["released"] += int(sizes.sum())
+        self.totals["suppressed"] += len(release.suppressed)
+        self.totals["clusters"] += int((~release.reused).sum())
+        self.totals["reused"] += int(sizes[release.reused].sum())
+        counts = np.bincount(waited, minlength=len(self.delays))
+        counts[: len(self.delays)] += self.delays
+        self.delays = counts
+
+    def loss(self) -> float:
+        """Mean loss of the released rows."""
+        return sum(step[2] for step in self.steps) / max(self.totals["released"], 1)
+
+    def points(self) -> Iterator[Point]:
+        """The loss over time."""
+        for part in np.array_split(np.array(self.steps).reshape(-1, 3), MOST_POINTS):
+            if len(part) and part[:, 1].sum():
+                released = int(part[:, 1].sum())
+                yield Point(events=int(part[-1, 0]), released=released, loss=float(part[:, 2].sum()) / released)
+
+    def quantile(self, share: float) -> int:
+        """The delay that this share of the decided rows did not exceed."""
+        running = np.cumsum(self.delays)
+        return int(np.searchsorted(running, share * running[-1]))
+
+
+class Replay:
+    """One pass of a policy's engine over events."""
+
+    def __init__(self, policy: Policy, *, seed: int | None = None, rate: float = 1000.0) -> None:
+        self.policy, self.schema, self.rate, self.seed = policy, policy.schema, rate, seed
+        self.engine: Engine = policy.engine(words=words(seed))
+        self.tally = Tally()
+        self.refused: Counter[tuple[str, str]] = Counter()
+        self.step = _step(policy)
+        self._gate = Gate(self.schema, self.engine.models())
+        self._rows = Rows.empty(self.schema)
+        self._published: dict[int, tuple[bytes, bytes]] = {}
+        self._last = 0
+        emit = policy.stream.emit if policy.stream else "clusters"
+        stream = Stream(policy.name, "", "", self.schema, self.engine.models(), policy.engine, "", "earliest", emit)
+        self._encoder = MessageEncoder(stream, 1, LARGEST_MESSAGE)
+
+    def take(self, encoded: Encoded, out: BinaryIO) -> None:
+        """Push the rows of one batch of the file, step by step, and write what leaves."""
+        self._count(encoded.refusals)
+        events = _events(encoded, self.schema)
+        for start in range(0, len(events), self.step):
+            some = np.zeros(len(events), bool)
+            some[start : start + self.step] = True
+            part = events.at(some)
+            self.tally.totals["events"] += len(part)
+            self._last = int(part.positions[-1])
+            at = len(self._rows)
+            self._rows.append(part, part.positions / self.rate)
+            self._leave(self.engine.push(self._rows.batch(at)), out)
+            self._leave(self.engine.expire(self._last / self.rate), out)
+            self._rows.keep(self.engine.pending(), self.engine.needed_from() if self.engine.windowed else None)
+
+    def end(self, out: BinaryIO) -> None:
+        """Decide everything that is held."""
+        self._leave(self.engine.flush(), out)
+
+    def _leave(self, release: Release, out: BinaryIO) -> None:
+        """Hold a release against the gate, count and write it."""
+        if not len(release) and not len(release.suppressed):
+            return
+        passed = self._gate.passes(release, self._rows, self._published)
+        if not passed.all():
+            raise GuaranteeError(f"the gate refused {int((~passed).sum())} of {len(release)} clusters; nothing is kept")
+        self.tally.note(self.schema, release, self._last - np.concatenate([release.members, release.suppressed]))
+        publication = Publication(release, self._rows.find(release.members), 0)
+        messages = self._encoder.encode([(publication, self._rows)])
+        out.writelines(message + b"\n" for message in messages.get(0, []))
+        self._published |= {int(i): box_key(release.lo[c], release.hi[c]) for c, i in enumerate(release.ids)}
+        reusable = set(self.engine.reusable()[0].tolist())
+        self._published = {key: box for key, box in self._published.items() if key in reusable}
+
+    def _count(self, refusals: Refusals) -> None:
+        first = refusals.first_per_row()
+        for (name, reason), rows in first.counts().items():
+            self.refused[name, reason.code] += rows
+
+    def report(self, seconds: float) -> ReplayReport:
+        """What was asked and what came of it."""
+        tally, totals, achieved = self.tally, self.tally.totals, self._gate.achieved
+        decided = totals["released"] + totals["suppressed"]
+        return ReplayReport(
+            name=self.policy.name,
+            fingerprint=self.policy.fingerprint(),
+            asked=Asked(
+                algorithm=self.policy.algorithm_name, parameters=self.policy.parameters.model_dump(mode="json")
+            ),
+            repeatable=self.seed is not None,
+            seconds=round(seconds, 3),
+            events=totals["events"],
+            refused=[Refused(field=name, reason=reason, rows=rows) for (name, reason), rows in self.refused.items()],
+            released=totals["released"],
+            suppressed=totals["suppressed"],
+            suppressed_share=totals["suppressed"] / max(decided, 1),
+            clusters=totals["clusters"],
+            reused=totals["reused"],
+            guarantees=[
+                Guaranteed(model=model.label, asked=model.asked, achieved=_finite(achieved.get(model.name)))
+                for model in self.engine.models()
+            ],
+            loss=tally.loss(),
+            loss_over_time=list(tally.points()),
+            delays=Delays(p50=tally.quantile(0.5), p99=tally.quantile(0.99), max=len(tally.delays) - 1, step=self.step)
+            if decided
+            else None,
+            engine=dict(self.engine.status()),
+        )
+
+
+def replay_file(replay: Replay, path: Path, out: Path, *, progress: Progress = silent) -> None:
+    """Everything in a file; `out` appears when all of it has passed the gate."""
+    part = out.with_name(out.name + ".part")
+    try:
+        with part.open("wb") as file:
+            for encoded in read_batches(path, replay.schema, on_refused="drop", progress=progress):
+                replay.take(encoded, file)
+            replay.end(file)
+        part.replace(out)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _step(policy: Policy) -> int:
+    """Events to push at once: few against the delay, so that it is measured well, but not one by one."""
+    given: Any = policy.parameters
+    delay, window = getattr(given, "delay", None), getattr(given, "window", None)
+    bound = getattr(delay, "tuples", None) or getattr(window, "advance", None) or 1000
+    return int(np.clip(bound // 50, 1, 1000))
+
+
+def _events(encoded: Encoded, schema: Schema) -> Events:
+    table = encoded.table
+    public = np.empty((len(table), len(schema.public)), object)
+    for place, name in enumerate(schema.public):
+        assert table.public is not None
+        public[:, place] = [msgspec.json.encode(value) for value in table.public.column(name).to_pylist()]
+    return Events(encoded.rows, table.persons, table.quasi, table.sensitive, public, [])
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and np.isfinite(value) else None

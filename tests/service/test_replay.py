@@ -1,0 +1,160 @@
+"""`portcullis replay`: events of every format through an engine, held against the gate, and what the report says."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from cli_world import ITEMS, MARK, POLICY, table_text
+
+import service.replay
+from service.policy import parse_policy
+from service.worker.gate import Gate
+
+WINDOWED = "{algorithm: sabre_w, t: 0.4, k: 4, window: {size: 40, advance: 20}}"
+
+
+@pytest.fixture
+def events(tmp_path):
+    """A policy for windows, and the same events as CSV, JSON lines and Parquet."""
+    (tmp_path / "policy.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", WINDOWED))
+    (tmp_path / "events.csv").write_text(table_text(90))
+    columns = pyarrow.csv.read_csv(tmp_path / "events.csv")
+    pyarrow.parquet.write_table(columns, tmp_path / "events.parquet")
+    lines = (json.dumps(row) for row in columns.to_pylist())
+    (tmp_path / "events.jsonl").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def replayed(portcullis, events, *more, file="events.csv", policy="policy.yaml"):
+    return portcullis("replay", events / file, "--policy", events / policy, "--out", events / "safe.jsonl", *more)
+
+
+@pytest.mark.parametrize("file", ["events.csv", "events.jsonl", "events.parquet"])
+def test_every_format_gives_clusters(portcullis, events, file):
+    result = replayed(portcullis, events, "--report", events / "report.json", file=file)
+    assert result.exit_code == 0, result.output
+    text = (events / "safe.jsonl").read_text()
+    assert MARK not in text + result.output
+    clusters = [json.loads(line) for line in text.splitlines()]
+    rows = [row for cluster in clusters for row in cluster["rows"]]
+    assert len(rows) == 90
+    assert {frozenset(row) for row in rows} == {frozenset({"item", "shop"})}
+    assert Counter(row["item"] for row in rows) == dict.fromkeys(ITEMS, 30)
+    assert len({cluster["cluster"] for cluster in clusters}) == len(clusters)
+    assert all(set(cluster["generalization"]) == {"age", "city"} for cluster in clusters)
+    assert all(len(cluster["rows"]) >= 4 for cluster in clusters)
+
+
+def test_the_report_tells_what_came_of_it(portcullis, events):
+    replayed(portcullis, events, "--report", events / "report.json")
+    report = json.loads((events / "report.json").read_text())
+    assert (report["events"], report["released"], report["suppressed"], report["reused"]) == (90, 90, 0, 0)
+    assert report["clusters"] == len((events / "safe.jsonl").read_text().splitlines())
+    by_model = {one["model"]: one for one in report["guarantees"]}
+    assert by_model["k-anonymity"]["achieved"] >= 4
+    assert by_model["t-closeness"]["achieved"] <= 0.4
+    released = sum(point["released"] for point in report["loss_over_time"])
+    lost = sum(point["released"] * point["loss"] for point in report["loss_over_time"])
+    assert released == 90
+    assert report["loss"] == pytest.approx(lost / 90)
+    assert 0 < report["delays"]["p50"] <= report["delays"]["p99"] <= report["delays"]["max"] < 40
+    assert report["asked"]["parameters"]["window"]["size"] == 40
+    assert MARK not in json.dumps(report)
+
+
+def test_refused_events_are_left_out_and_counted(portcullis, events):
+    (events / "events.csv").write_text(table_text(90, age=MARK))
+    result = replayed(portcullis, events, "--report", events / "report.json")
+    assert result.exit_code == 0
+    report = json.loads((events / "report.json").read_text())
+    assert [(one["field"], one["rows"]) for one in report["refused"]] == [("age", 1)]
+    assert (report["events"], report["released"] + report["suppressed"]) == (89, 89)
+    assert "1 events were refused: age" in result.stderr
+    assert MARK not in result.output
+
+
+def test_a_seed_repeats_and_says_so(portcullis, events):
+    made = []
+    for _ in range(2):
+        result = replayed(portcullis, events, "--seed", "3")
+        assert "not for release" in result.stderr
+        made.append((events / "safe.jsonl").read_text())
+    assert made[0] == made[1]
+    replayed(portcullis, events)
+    assert (events / "safe.jsonl").read_text() != made[0]
+
+
+def test_castle_with_reuse(portcullis, events):
+    guarantee = "{algorithm: castle, k: 4, delay: {tuples: 30}, reuse: true}"
+    (events / "castle.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee))
+    (events / "events.csv").write_text(table_text(600))
+    result = replayed(portcullis, events, "--report", events / "report.json", policy="castle.yaml")
+    assert result.exit_code == 0, result.output
+    report = json.loads((events / "report.json").read_text())
+    assert report["released"] + report["suppressed"] == 600
+    assert report["reused"] > 0
+    assert report["delays"]["max"] <= 30 + report["delays"]["step"]
+
+
+def test_windows_by_time_follow_the_rate(portcullis, events):
+    guarantee = "{algorithm: sabre_w, t: 0.4, k: 4, window: {seconds: 4, advance_seconds: 2}}"
+    (events / "time.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee))
+    replayed(portcullis, events, "--rate", "10", "--report", events / "report.json", policy="time.yaml")
+    report = json.loads((events / "report.json").read_text())
+    assert report["released"] == 90
+    assert 20 <= report["delays"]["max"] <= 40 + report["delays"]["step"]
+
+
+def test_what_the_gate_refuses_is_not_written(portcullis, events, monkeypatch):
+    monkeypatch.setattr(Gate, "passes", lambda self, decisions, rows, published: np.zeros(len(decisions), bool))  # noqa: ARG005
+    result = replayed(portcullis, events)
+    assert result.exit_code == 3
+    assert "the gate refused" in result.stderr
+    assert not list(events.glob("safe*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"policy": "table.yaml"}, "a stream needs one of"),
+        ({"file": "missing.csv"}, "there is no such file"),
+        ({"file": "policy.yaml"}, "unknown kind of file"),
+    ],
+)
+def test_wrong_input_is_status_2(portcullis, events, arguments, message):
+    (events / "table.yaml").write_text(POLICY)
+    result = replayed(portcullis, events, **arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not (events / "safe.jsonl").exists()
+
+
+def test_the_result_does_not_replace_the_events(portcullis, events):
+    result = portcullis(
+        "replay", events / "events.csv", "--policy", events / "policy.yaml", "--out", events / "events.csv"
+    )
+    assert result.exit_code == 2
+    assert "is already the events" in result.stderr
+
+
+def test_flat_records_where_the_policy_asks_for_them(portcullis, events):
+    stream = "stream: {input: a, output: b, start: earliest, emit: tuples}\n"
+    (events / "flat.yaml").write_text((events / "policy.yaml").read_text() + stream)
+    replayed(portcullis, events, policy="flat.yaml")
+    records = [json.loads(line) for line in (events / "safe.jsonl").read_text().splitlines()]
+    assert len(records) == 90
+    assert set(records[0]) == {"age", "city", "item", "shop"}
+
+
+def test_steps_are_small_against_the_delay():
+    def step(guarantee):
+        text = POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee)
+        return service.replay.Replay(parse_policy(text)).step
+
+    assert step(WINDOWED) == 1
+    assert step("{algorithm: castle, k: 4, delay: {tuples: 500}}") == 10
+    assert step("{algorithm: castle, k: 4, delay: {tuples: 1000000}}") == 1000
+    assert step("{algorithm: sabre_w, t: 0.4, window: {seconds: 4, advance_seconds: 2}}") == 20
