@@ -109,7 +109,7 @@ def test_windows_by_time_follow_the_rate(portcullis, events):
 
 
 def test_what_the_gate_refuses_is_not_written(portcullis, events, monkeypatch):
-    monkeypatch.setattr(Gate, "passes", lambda self, decisions, rows, published: np.zeros(len(decisions), bool))  # noqa: ARG005
+    monkeypatch.setattr(Gate, "passes", lambda self, decisions, rows, published: np.zeros(len(decisions), bool))
     result = replayed(portcullis, events)
     assert result.exit_code == 3
     assert "the gate refused" in result.stderr
