@@ -64,7 +64,7 @@ def _category_distance(test: SplitTest, draws: NDArray[np.int64], rows: int) -> 
     extra = np.zeros(test.parent.shape[0], np.int64)
     for bucket in range(draws.shape[0]):
         extra[test.place[bucket]] = draws[bucket] * test.total - test.sizes[bucket] * rows
-    return hierarchy_work(test.parent, test.weight, extra)
+    return hierarchy_work(test.parent, test.weight, extra, np.zeros_like(extra))
 
 
 @kernel

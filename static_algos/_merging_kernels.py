@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Geometry, kernel, range_loss
-from static_algos._limit_kernels import Limits, within
+from static_algos._limit_kernels import Limits, strain
 
 REACH = 512
 """Neighbours on each side along the curve that are considered; all of them, where there are no more."""
@@ -139,7 +139,7 @@ def settle(limits: Limits, space: Geometry, state: Classes, tally: Tally, first:
             tally.persons[0] = 0
             _add(limits, state, tally, one, one)
             spent += state.rows[one]
-            while tally.persons[0] < limits.least or not within(limits, tally.counts, state.rows[one]):
+            while tally.persons[0] < limits.least or strain(limits.rules, tally.counts, state.rows[one]) > 1.0:
                 other = _nearest(space, state, one)
                 if other < 0:
                     return -1, merges

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Attribute, Category, InfeasibleError, Table
-from static_algos._limit_kernels import CAPS, CATEGORY, NUMBER, Limits
+from static_algos._limit_kernels import ATTRIBUTE, CAP, CAPS, CATEGORY, NUMBER, VALUE, Limits, Rules
 from static_algos.ratios import LARGEST, rounded_down
 
 Reference = NDArray[np.int64]
@@ -63,57 +63,77 @@ def require_exact(rows: int, total: int, attribute: Attribute) -> None:
         )
 
 
-def require_persons(table: Table, k: int) -> None:
-    """Refuse tables of fewer than k persons; everything else that is asked, one class of all rows meets."""
-    persons = len(np.unique(table.persons))
-    if persons < k:
+def require_persons(limits: Limits) -> None:
+    """Refuse tables of fewer than k persons."""
+    persons = int(limits.person.max()) + 1 if len(limits.person) else len(limits.value)
+    if persons < limits.least:
         raise InfeasibleError(
-            f"a class needs {k} distinct persons, the table has {persons}", parameter="k", nearest=persons
+            f"a class needs {limits.least} distinct persons, the table has {persons}", parameter="k", nearest=persons
         )
 
 
-def distinct_persons(table: Table) -> tuple[int, NDArray[np.int32]]:
-    """Number of persons, and each row's person from 0; an empty array when every row is another person."""
-    if len(np.unique(table.persons)) == len(table):
-        return len(table), np.empty(0, np.int32)
-    names, codes = np.unique(table.persons, return_inverse=True)
-    return len(names), codes.astype(np.int32)
+def _persons(table: Table) -> NDArray[np.int32]:
+    """Each row's person from 0; an empty array when every row is another person."""
+    if not (table.persons[1:] > table.persons[:-1]).all():
+        names, codes = np.unique(table.persons, return_inverse=True)
+        if len(names) < len(table):
+            return codes.astype(np.int32)
+    return np.empty(0, np.int32)
 
 
 def _limits(
     table: Table, k: int, references: Sequence[Reference], t: Fraction | None, caps: Sequence[Sequence[Cap]]
 ) -> Limits:
-    attributes = table.schema.sensitive
     start = _offsets([len(reference) for reference in references])
-    trees = [attribute.hierarchy if isinstance(attribute, Category) else None for attribute in attributes]
-    flat = [cap for some in caps for cap in some]
-    over, under = rounded_down(Fraction(0) if t is None else t)
-    shares = [rounded_down(cap.share) for cap in flat]
     return Limits(
         least=k,
-        person=distinct_persons(table)[1],
+        person=_persons(table),
         value=table.sensitive + start[:-1].astype(np.int32),
-        kind=np.array([CAPS if t is None else NUMBER if tree is None else CATEGORY for tree in trees]),
-        start=start,
-        reference=np.concatenate(references).astype(np.int64),
-        total=np.array([int(reference.sum()) for reference in references]),
-        unit=np.array([ground(attribute) for attribute in attributes]),
+        rules=_rules(table.schema.sensitive, references, t, caps),
+    )
+
+
+def _rules(
+    attributes: Sequence[Attribute],
+    references: Sequence[Reference],
+    t: Fraction | None,
+    caps: Sequence[Sequence[Cap]],
+) -> Rules:
+    trees = [one.hierarchy if isinstance(one, Category) else None for one in attributes]
+    values = _offsets([len(reference) for reference in references])
+    nodes = _offsets([0 if tree is None else len(tree.parent) for tree in trees])
+    capped = _offsets([len(some) for some in caps])
+    over, under = rounded_down(Fraction(0) if t is None else t)
+    longest = max(int(np.diff(nodes).max()), int(np.diff(values).max()) + 1)
+    return Rules(
+        attributes=np.array(
+            [
+                (
+                    CAPS if t is None else NUMBER if tree is None else CATEGORY,
+                    *values[number : number + 2],
+                    *nodes[number : number + 2],
+                    *capped[number : number + 2],
+                    references[number].sum(),
+                    ground(attributes[number]),
+                )
+                for number, tree in enumerate(trees)
+            ],
+            ATTRIBUTE,
+        ),
+        values=np.array(
+            [
+                (count, 0 if tree is None else tree.leaf_nodes[place])
+                for tree, reference in zip(trees, references, strict=True)
+                for place, count in enumerate(reference)
+            ],
+            VALUE,
+        ),
+        parent=_joined([tree.parent for tree in trees if tree is not None]),
+        height=_joined([tree.height for tree in trees if tree is not None]),
+        caps=np.array([(cap.first, cap.last, *rounded_down(cap.share)) for some in caps for cap in some], CAP),
         t_over=over,
         t_under=under,
-        node_start=_offsets([0 if tree is None else len(tree.parent) for tree in trees]),
-        node_parent=_joined([tree.parent for tree in trees if tree is not None]),
-        node_height=_joined([tree.height for tree in trees if tree is not None]),
-        node=_joined(
-            [
-                np.zeros(len(reference)) if tree is None else tree.leaf_nodes
-                for tree, reference in zip(trees, references, strict=True)
-            ]
-        ),
-        cap_start=_offsets([len(some) for some in caps]),
-        cap_first=np.array([cap.first for cap in flat], np.int64),
-        cap_last=np.array([cap.last for cap in flat], np.int64),
-        cap_over=np.array([share.numerator for share in shares], np.int64),
-        cap_under=np.array([share.denominator for share in shares], np.int64),
+        room=np.empty((2, longest), np.int64),
     )
 
 
@@ -121,5 +141,5 @@ def _offsets(lengths: Sequence[int]) -> NDArray[np.int64]:
     return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
 
 
-def _joined(arrays: Sequence[NDArray[np.number]]) -> NDArray[np.int64]:
-    return np.concatenate([np.empty(0, np.int64), *arrays]).astype(np.int64)
+def _joined(arrays: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
+    return np.concatenate([np.empty(0, np.int64), *arrays])

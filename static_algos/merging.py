@@ -23,7 +23,7 @@ def merge_until_safe(
     """The classes after the pass, numbered from 0 without gaps, and how many merges it took."""
     state = _linked(table, classes)
     persons = int(limits.person.max(initial=-1)) + 1
-    tally = Tally(np.zeros(limits.start[-1], np.int64), np.zeros(persons, np.int32), np.zeros(1, np.int64))
+    tally = Tally(np.zeros(len(limits.rules.values), np.int64), np.zeros(persons, np.int32), np.zeros(1, np.int64))
     space = geometry(table.schema)
     following = merges = 0
     while following < len(state.head):

@@ -8,6 +8,11 @@ is suppressed.
 Several sensitive attributes: the first one shapes the classes; those too far from another one's distribution are
 merged with their nearest classes. Persons with several rows: classes of fewer than k persons are merged likewise.
 
+Refinement. The construction is safe for any choice of rows. Once the rows are known, classes can be cut further while
+their actual distance stays within t (`refine="classes"`). Cutting the whole table that way, halves in proportion to the
+actual sensitive values among the cuts that are tried, gives by far the least loss; so it is the default
+(`refine="table"`), and `refine="none"` is SABRE as it was published.
+
 Reference: J. Cao, P. Karras, P. Kalnis, K.-L. Tan, "SABRE: a Sensitive Attribute Bucketization and REdistribution
 framework for t-closeness", VLDB Journal 20 (2011).
 
@@ -17,7 +22,7 @@ framework for t-closeness", VLDB Journal 20 (2011).
 >>> schema = Schema(PersonSource.ROW, (Number("age", 0, 99),), (Category("disease", disease),))
 >>> ages = np.arange(40.0)[:, None]
 >>> table = Table(schema, np.arange(40), ages, np.arange(40, dtype=np.int32)[:, None] % 4)
->>> publication = Sabre(t=0.5, k=4).anonymize(table, seed=1)
+>>> publication = Sabre(t=0.5, k=4).anonymize(table)
 >>> len(publication.boxes), publication.suppressed
 (8, 0)
 """
@@ -39,8 +44,8 @@ from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
 from static_algos.catalogue import Parameters
 from static_algos.dichotomy import dichotomize
 from static_algos.limits import Reference, close_limits, references_of, require_exact, require_persons
-from static_algos.merging import merge_until_safe
 from static_algos.proof import proven
+from static_algos.refine import Refine, form_classes
 from static_algos.retrieval import draw_along_curve, draw_by_distance
 from static_algos.sabre_buckets import bucketize, closeness_test
 
@@ -51,7 +56,14 @@ class SabreParameters(Parameters):
     t: float = Field(ge=0, le=1, description="largest earth mover's distance of a class from the table")
     k: int = Field(6, ge=1, description="least number of distinct persons in a class")
     neighbours: Literal["hilbert", "exact"] = Field(
-        "hilbert", description="how a class finds its rows: along the Hilbert curve (fast) or by exact distance"
+        "hilbert",
+        description="how a class draws its rows: along the Hilbert curve (fast) or by exact distance; "
+        "without effect where the whole table is refined",
+    )
+    refine: Refine = Field(
+        "table",
+        description="what is cut further while the actual rows keep the guarantee: the whole table (least loss), "
+        "the classes of the construction, or none",
     )
 
 
@@ -81,6 +93,7 @@ class Sabre(StaticAlgorithm):
             t=exact(given.t),
             k=given.k,
             neighbours=given.neighbours,
+            refine=given.refine,
             draw_words=words(seed),
             progress=progress,
         )
@@ -93,7 +106,8 @@ def sabre_classes(
     *,
     t: Fraction,
     k: int,
-    neighbours: str = "hilbert",
+    neighbours: Literal["hilbert", "exact"] = "hilbert",
+    refine: Refine = "table",
     draw_words: Words,
     progress: Progress = silent,
 ) -> tuple[NDArray[np.int32], dict[str, object]]:
@@ -102,21 +116,19 @@ def sabre_classes(
     The rows may be a part of what the references count, as in a window: the distance of all rows from the first
     reference is then taken off t before the buckets are made.
     """
-    require_persons(table, k)
     attribute, own = table.schema.sensitive[0], references_of(table)[0]
     require_exact(len(table), len(table), attribute)
+    limits = close_limits(table, k, t, references)
+    require_persons(limits)
     rest = t - distance(attribute, references[0], own)
     if rest < 0:
         raise InfeasibleError("the rows as a whole are farther than t from the reference", parameter="t")
-    bucketing = bucketize(attribute, own, rest)
-    draws = dichotomize(closeness_test(attribute, own, bucketing, rest), least=k)
-    draw = draw_along_curve if neighbours == "hilbert" else draw_by_distance
-    buckets = bucketing.of_values(len(own))[table.sensitive[:, 0]]
-    classes = draw(table, buckets, draws, draw_words, progress)
-    classes, merges = merge_until_safe(table, classes, close_limits(table, k, t, references), progress)
-    details = {
-        "buckets": len(bucketing.buckets),
-        "merges": merges,
-        "domains": {one.name: one.size for one in table.schema.sensitive},
-    }
-    return classes, details
+
+    def construct() -> tuple[NDArray[np.int32], int]:
+        bucketing = bucketize(attribute, own, rest)
+        draws = dichotomize(closeness_test(attribute, own, bucketing, rest), least=k)
+        draw = draw_along_curve if neighbours == "hilbert" else draw_by_distance
+        buckets = bucketing.of_values(len(own))[table.sensitive[:, 0]]
+        return draw(table, buckets, draws, draw_words, progress), len(bucketing.buckets)
+
+    return form_classes(table, limits, refine, construct, progress)

@@ -86,7 +86,7 @@ def test_example_4_2_as_a_table():
     values = np.repeat(np.arange(6), COUNTS).astype(np.int32)[:, None]
     table = Table(schema, np.arange(rows), np.arange(rows, dtype=float)[:, None], values)
     caps = likeness_caps([BetaLikeness(2)], schema, references_of(table))
-    classes, details = burel_classes(table, caps, k=1, draw_words=words(1))
+    classes, details = burel_classes(table, caps, k=1, refine="none", draw_words=words(1))
     assert sorted(np.bincount(classes)) == [4, 5, 10]
     assert details["buckets"] == 3
     groups = Groups.of(schema, table.persons, table.sensitive, classes, 3)

@@ -47,7 +47,13 @@ def test_example_3_2_singletons_make_one_class_two_buckets_make_three():
     assert leaves.tolist() == [[1, 1]] * 3
     for seed in range(5):
         classes, _ = sabre_classes(
-            table, references_of(table), t=Fraction(7, 10), k=2, draw_words=words(seed), neighbours="exact"
+            table,
+            references_of(table),
+            t=Fraction(7, 10),
+            k=2,
+            draw_words=words(seed),
+            neighbours="exact",
+            refine="none",
         )
         groups = Groups.of(table.schema, table.persons, table.sensitive, classes, 3)
         assert list(TCloseness(0.5).achieved(groups)) == pytest.approx([1 / 3] * 3)

@@ -23,7 +23,13 @@ GOODS = Category(
     "goods", Hierarchy.from_mapping({"any": {f"shelf{i}": [f"item{i}{j}" for j in range(3)] for i in range(4)}})
 )
 betas = st.sampled_from([0.1, 0.5, 1.0, 2.5, 7.0])
+refinements = st.sampled_from(["none", "classes", "table"])
 counts_lists = st.lists(st.integers(1, 30), min_size=1, max_size=10)
+
+
+def plain(**given_parameters):
+    """BUREL as it was published."""
+    return Burel(**given_parameters, refine="none")
 
 
 def table_of_rows(rows, attribute=SALARY, **more):
@@ -48,10 +54,10 @@ def forms(draw):
     )
 
 
-@given(tables(), forms(), st.integers(1, 8))
-def test_every_class_keeps_its_caps_and_is_large_enough(table, beta, k):
+@given(tables(), forms(), st.integers(1, 8), refinements)
+def test_every_class_keeps_its_caps_and_is_large_enough(table, beta, k, refine):
     assume(persons_of(table) >= k)
-    algorithm = Burel(beta=beta, k=k)
+    algorithm = Burel(beta=beta, k=k, refine=refine)
     try:
         models = algorithm.models(table.schema)
     except InfeasibleError:
@@ -135,8 +141,8 @@ def test_the_cap_rounds_the_logarithm_down():
 
 
 @settings(max_examples=60)
-@given(tables(most_attributes=1), st.integers(1, 30), betas, st.integers(1, 4))
-def test_a_part_of_a_window_keeps_the_window_s_caps(table, part, beta, k):
+@given(tables(most_attributes=1), st.integers(1, 30), betas, st.integers(1, 4), refinements)
+def test_a_part_of_a_window_keeps_the_window_s_caps(table, part, beta, k, refine):
     rest = table.take(np.arange(min(part, len(table))))
     assume(persons_of(rest) >= k)
     references = references_of(table)
@@ -145,27 +151,27 @@ def test_a_part_of_a_window_keeps_the_window_s_caps(table, part, beta, k):
     whole = Groups.of(rest.schema, rest.persons, rest.sensitive, np.zeros(len(rest), int), 1, references)
     if not check(models, whole).all():
         with pytest.raises(InfeasibleError, match="exceed a cap"):
-            burel_classes(rest, caps, k=k, draw_words=words(1))
+            burel_classes(rest, caps, k=k, refine=refine, draw_words=words(1))
         return
-    classes, _ = burel_classes(rest, caps, k=k, draw_words=words(1))
+    classes, _ = burel_classes(rest, caps, k=k, refine=refine, draw_words=words(1))
     groups = Groups.of(rest.schema, rest.persons, rest.sensitive, classes, classes.max() + 1, references)
     assert check(models, groups).all()
 
 
 def test_smaller_gains_make_larger_classes():
     table = table_of_rows(3000)
-    counts = [len(Burel(beta=beta, k=2).anonymize(table, seed=1).boxes) for beta in (0.2, 1, 4)]
+    counts = [len(plain(beta=beta, k=2).anonymize(table, seed=1).boxes) for beta in (0.2, 1, 4)]
     assert counts == sorted(set(counts))
 
 
 def test_extended_forms_merge_what_breaks_them():
     table = table_of([GOODS], [np.random.default_rng(0).integers(0, 12, 900)])
-    plain = Burel(beta=3, k=3).anonymize(table, seed=2)
-    semantic = Burel(beta={"semantic": {"beta": 3, "height": 1}}, k=3).anonymize(table, seed=2)
-    assert plain.details["merges"] == 0
+    usual = plain(beta=3, k=3).anonymize(table, seed=2)
+    semantic = plain(beta={"semantic": {"beta": 3, "height": 1}}, k=3).anonymize(table, seed=2)
+    assert usual.details["merges"] == 0
     assert semantic.details["merges"] > 0
-    assert len(semantic.boxes) < len(plain.boxes)
-    ranged = Burel(beta={"range": {"beta": 2, "width": 4}}, k=3).anonymize(table_of_rows(900), seed=2)
+    assert len(semantic.boxes) < len(usual.boxes)
+    ranged = plain(beta={"range": {"beta": 2, "width": 4}}, k=3).anonymize(table_of_rows(900), seed=2)
     assert ranged.details["merges"] > 0
 
 
@@ -173,7 +179,7 @@ def test_persons_are_counted_not_rows():
     persons = np.repeat(np.arange(60), 10)
     quasi = np.random.default_rng(1).integers(0, 5, (60, 3)).astype(float)[persons] / [1, 1, 5]
     table = table_of_rows(600, persons=persons, quasi=quasi)
-    publication = Burel(beta=4, k=6).anonymize(table, seed=4)
+    publication = plain(beta=4, k=6).anonymize(table, seed=4)
     assert publication.details["merges"] > 0
     for one in range(len(publication.boxes)):
         assert len(np.unique(table.persons[publication.classes == one])) >= 6
@@ -187,7 +193,7 @@ def test_a_value_that_only_the_rows_have_is_too_much():
 
 
 def test_one_value_needs_no_cap():
-    publication = Burel(beta=0.5, k=4).anonymize(one_attribute(SALARY, [0, 64]))
+    publication = plain(beta=0.5, k=4).anonymize(one_attribute(SALARY, [0, 64]))
     assert publication.sizes.tolist() == [4] * 16
 
 
@@ -197,7 +203,7 @@ def test_it_can_be_cancelled():
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        Burel(beta=1, k=3).anonymize(table_of_rows(300), progress=stop)
+        plain(beta=1, k=3).anonymize(table_of_rows(300), progress=stop)
 
 
 @pytest.mark.parametrize("beta", [0, -1, {"basic": 0}])
@@ -208,10 +214,10 @@ def test_a_gain_of_nothing_is_refused(beta):
 
 def test_a_broken_split_test_is_caught(monkeypatch):
     """Whatever goes wrong inside, nothing leaves unproven."""
-    monkeypatch.setattr("static_algos.burel.merge_until_safe", lambda table, classes, limits, progress: (classes, 0))
+    monkeypatch.setattr("static_algos.refine.merge_until_safe", lambda table, classes, limits, progress: (classes, 0))
     monkeypatch.setattr(
         "static_algos.burel.share_test",
         lambda counts, caps, buckets: share_test(counts, [Fraction(1)] * len(caps), buckets),
     )
     with pytest.raises(GuaranteeError, match="beta-likeness"):
-        Burel(beta=0.5, k=2).anonymize(table_of_rows(400), seed=1)
+        plain(beta=0.5, k=2).anonymize(table_of_rows(400), seed=1)

@@ -16,6 +16,12 @@ from tests.static_algos.bucket_tables import COUNTRIES, QUASI, one_attribute, pe
 SALARY = Number("salary", 0, 9, integer=True)
 thresholds = st.sampled_from([0.0, 0.03, 0.1, 0.25, 0.5, 1.0])
 neighbours = st.sampled_from(["hilbert", "exact"])
+refinements = st.sampled_from(["none", "classes", "table"])
+
+
+def plain(**given_parameters):
+    """SABRE as it was published."""
+    return Sabre(**given_parameters, refine="none")
 
 
 def table_of_rows(rows, **more):
@@ -23,10 +29,10 @@ def table_of_rows(rows, **more):
     return table_of([SALARY], [values], **more)
 
 
-@given(tables(), thresholds, st.integers(1, 8), neighbours)
-def test_every_class_is_close_and_large_enough(table, t, k, how):
+@given(tables(), thresholds, st.integers(1, 8), neighbours, refinements)
+def test_every_class_is_close_and_large_enough(table, t, k, how, refine):
     assume(persons_of(table) >= k)
-    algorithm = Sabre(t=t, k=k, neighbours=how)
+    algorithm = Sabre(t=t, k=k, neighbours=how, refine=refine)
     publication = algorithm.anonymize(table, seed=3)
     assert publication.suppressed == 0
     assert publication.sizes.min() >= k
@@ -35,8 +41,8 @@ def test_every_class_is_close_and_large_enough(table, t, k, how):
 
 
 @settings(max_examples=60)
-@given(tables(most_attributes=1), st.integers(1, 30), thresholds, st.integers(1, 4))
-def test_a_part_of_a_window_is_measured_against_the_window(table, part, t, k):
+@given(tables(most_attributes=1), st.integers(1, 30), thresholds, st.integers(1, 4), refinements)
+def test_a_part_of_a_window_is_measured_against_the_window(table, part, t, k, refine):
     """The rows are the rest of a window: classes keep t to the window, although the rest itself is t away from it."""
     rest = table.take(np.arange(min(part, len(table))))
     assume(persons_of(rest) >= k)
@@ -45,7 +51,7 @@ def test_a_part_of_a_window_is_measured_against_the_window(table, part, t, k):
     given_t = Fraction(str(t))
 
     def classes_of():
-        return sabre_classes(rest, references, t=given_t, k=k, draw_words=words(1))[0]
+        return sabre_classes(rest, references, t=given_t, k=k, refine=refine, draw_words=words(1))[0]
 
     if away > given_t:
         with pytest.raises(InfeasibleError, match="farther than t"):
@@ -58,18 +64,18 @@ def test_a_part_of_a_window_is_measured_against_the_window(table, part, t, k):
 
 def test_smaller_thresholds_make_larger_classes():
     table = table_of_rows(2000)
-    counts = [len(Sabre(t=t, k=2).anonymize(table, seed=1).boxes) for t in (0.0, 0.05, 0.25, 0.5)]
+    counts = [len(plain(t=t, k=2).anonymize(table, seed=1).boxes) for t in (0.0, 0.05, 0.25, 0.5)]
     assert counts == sorted(set(counts))
 
 
 def test_classes_of_one_value_are_as_small_as_k_allows():
     table = one_attribute(SALARY, [0, 0, 64])
-    assert Sabre(t=0.0, k=4).anonymize(table).sizes.tolist() == [4] * 16
+    assert plain(t=0.0, k=4).anonymize(table).sizes.tolist() == [4] * 16
 
 
 def test_exact_neighbours_lose_less_than_the_curve():
     table = table_of_rows(2000)
-    losses = {how: Sabre(t=0.3, k=5, neighbours=how).anonymize(table, seed=2).loss for how in ("exact", "hilbert")}
+    losses = {how: plain(t=0.3, k=5, neighbours=how).anonymize(table, seed=2).loss for how in ("exact", "hilbert")}
     assert losses["exact"] < losses["hilbert"]
 
 
@@ -79,7 +85,7 @@ def test_neighbours_stay_together():
     quasi = np.stack([clumps * 7.0, np.zeros(160), np.zeros(160)], axis=1)
     table = table_of([SALARY], [np.tile(np.arange(10), 16)], quasi=quasi)
     for how in ("hilbert", "exact"):
-        publication = Sabre(t=0.5, k=20, neighbours=how).anonymize(table, seed=1)
+        publication = plain(t=0.5, k=20, neighbours=how).anonymize(table, seed=1)
         assert len(publication.boxes) == 8
         assert publication.loss == 0
 
@@ -89,7 +95,7 @@ def test_persons_are_counted_not_rows():
     persons = np.repeat(np.arange(60), 10)
     quasi = np.random.default_rng(1).integers(0, 5, (60, 3)).astype(float)[persons]
     table = table_of_rows(600, persons=persons, quasi=quasi / [1, 1, 5])
-    publication = Sabre(t=0.5, k=6).anonymize(table, seed=4)
+    publication = plain(t=0.5, k=6).anonymize(table, seed=4)
     assert publication.details["merges"] > 0
     for one in range(len(publication.boxes)):
         assert len(np.unique(table.persons[publication.classes == one])) >= 6
@@ -100,7 +106,7 @@ def test_several_sensitive_attributes_are_all_close():
     one = random.integers(0, 10, 800)
     country = Category("birth", COUNTRIES)
     table = table_of([SALARY, country], [one, one // 2])
-    publication = Sabre(t=0.15, k=3).anonymize(table, seed=1)
+    publication = plain(t=0.15, k=3).anonymize(table, seed=1)
     assert publication.details["merges"] > 0
     groups = Groups.of(table.schema, table.persons, table.sensitive, publication.classes, len(publication.boxes))
     for name in ("salary", "birth"):
@@ -110,24 +116,24 @@ def test_several_sensitive_attributes_are_all_close():
 def test_the_domain_is_the_declared_one():
     """Over a wider domain the same values are nearer to each other, and classes may be smaller."""
     counts = [30] * 4
-    narrow = Sabre(t=0.1, k=1).anonymize(one_attribute(Number("s", 0, 3, integer=True), counts), seed=1)
-    wide = Sabre(t=0.1, k=1).anonymize(one_attribute(Number("s", 0, 39, integer=True), counts + [0] * 36), seed=1)
+    narrow = plain(t=0.1, k=1).anonymize(one_attribute(Number("s", 0, 3, integer=True), counts), seed=1)
+    wide = plain(t=0.1, k=1).anonymize(one_attribute(Number("s", 0, 39, integer=True), counts + [0] * 36), seed=1)
     assert len(wide.boxes) > len(narrow.boxes)
     assert (narrow.details["domains"], wide.details["domains"]) == ({"s": 4}, {"s": 40})
 
 
 def test_a_seed_repeats_and_no_seed_does_not():
     table = table_of_rows(500)
-    first, second, other = (Sabre(t=0.3, k=5).anonymize(table, seed=seed).classes for seed in (7, 7, 8))
+    first, second, other = (plain(t=0.3, k=5).anonymize(table, seed=seed).classes for seed in (7, 7, 8))
     assert (first == second).all()
     assert (first != other).any()
-    assert (Sabre(t=0.3, k=5).anonymize(table).classes != Sabre(t=0.3, k=5).anonymize(table).classes).any()
+    assert (plain(t=0.3, k=5).anonymize(table).classes != plain(t=0.3, k=5).anonymize(table).classes).any()
 
 
 def test_the_table_is_not_touched():
     table = table_of_rows(300)
     before = [table.persons.copy(), table.quasi.copy(), table.sensitive.copy()]
-    Sabre(t=0.2, k=3).anonymize(table)
+    plain(t=0.2, k=3).anonymize(table)
     for kept, now in zip(before, (table.persons, table.quasi, table.sensitive), strict=True):
         assert (kept == now).all()
 
@@ -141,21 +147,21 @@ def test_it_can_be_cancelled(how, phase):
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        Sabre(t=0.2, k=3, neighbours=how).anonymize(table_of_rows(300), progress=stop)
+        plain(t=0.2, k=3, neighbours=how).anonymize(table_of_rows(300), progress=stop)
 
 
 def test_one_row_and_equal_rows():
-    assert Sabre(t=0.1, k=1).anonymize(one_attribute(SALARY, [1])).sizes.tolist() == [1]
+    assert plain(t=0.1, k=1).anonymize(one_attribute(SALARY, [1])).sizes.tolist() == [1]
     equal = one_attribute(SALARY, [32], quasi=np.full((32, 3), 1.0))
-    publication = Sabre(t=0.0, k=2).anonymize(equal)
+    publication = plain(t=0.0, k=2).anonymize(equal)
     assert (publication.loss, publication.sizes.tolist()) == (0, [2] * 16)
 
 
 def test_k_may_be_all_persons_but_not_more():
     table = table_of_rows(40)
-    assert len(Sabre(t=1.0, k=40).anonymize(table).boxes) == 1
+    assert len(plain(t=1.0, k=40).anonymize(table).boxes) == 1
     with pytest.raises(InfeasibleError) as caught:
-        Sabre(t=1.0, k=41).anonymize(table)
+        plain(t=1.0, k=41).anonymize(table)
     assert (caught.value.parameter, caught.value.nearest) == ("k", 40)
 
 
@@ -182,10 +188,10 @@ def test_a_domain_too_large_to_measure_is_refused():
 
 def test_a_broken_split_test_is_caught(monkeypatch):
     """Whatever goes wrong inside, nothing leaves unproven."""
-    monkeypatch.setattr("static_algos.sabre.merge_until_safe", lambda table, classes, limits, progress: (classes, 0))
+    monkeypatch.setattr("static_algos.refine.merge_until_safe", lambda table, classes, limits, progress: (classes, 0))
     monkeypatch.setattr("static_algos.sabre.closeness_test", _too_generous)
     with pytest.raises(GuaranteeError, match="t-closeness"):
-        Sabre(t=0.05, k=2).anonymize(table_of_rows(400), seed=1)
+        plain(t=0.05, k=2).anonymize(table_of_rows(400), seed=1)
 
 
 def _too_generous(attribute, counts, bucketing, t):
