@@ -1,15 +1,17 @@
 // Small live charts, drawn as SVG by hand: a plotting library would weigh megabytes for what is one path per line.
 
 import { h, svg, write } from "./dom.js";
+import { seconds } from "./numbers.js";
 
 const WIDTH = 300;
 const HEIGHT = 64;
+const SHORTEST = 60;
 
 /**
- * A chart of the last `span` seconds. `lines` name what is drawn, each {key, name}; samples are {time, [key]: value}.
+ * A chart of the last minutes, up to `longest` seconds of them. `lines` name what is drawn, each {key, name}; samples are {time, [key]: value}.
  * Shows the newest values, or those under the pointer.
  */
-export function lineChart(title, lines, format, span) {
+export function lineChart(title, lines, format, longest) {
   const paths = lines.map((_, place) => svg("path", { class: `line line-${place + 1}` }));
   const areas = lines.length === 1 ? [svg("path", { class: "area" })] : [];
   const cursor = svg("line", { class: "cursor", y1: 0, y2: HEIGHT, visibility: "hidden" });
@@ -34,11 +36,13 @@ export function lineChart(title, lines, format, span) {
     h("div", { className: "scale", "aria-hidden": "true" }, top, when),
   );
   let samples = [];
+  let span = SHORTEST;
   let pointed = null;
 
   function draw() {
     const last = samples.at(-1);
     if (!last) return;
+    span = Math.min(longest, Math.max(SHORTEST, (last.time - samples[0].time) / 1000));
     const known = lines.map((line) => samples.filter((sample) => Number.isFinite(sample[line.key])));
     const highest = Math.max(...known.flatMap((own, place) => own.map((sample) => sample[lines[place].key])), 0) || 1;
     const x = (sample) => (WIDTH * (1 - (last.time - sample.time) / 1000 / span)).toFixed(1);
@@ -55,7 +59,7 @@ export function lineChart(title, lines, format, span) {
     lines.forEach((line, place) => write(values[place], format(shown[line.key])));
     write(top, `top ${format(highest)}`);
     const ago = Math.round((last.time - shown.time) / 1000);
-    write(when, pointed === null ? `last ${Math.round(span / 60)} min` : `${ago} s ago`);
+    write(when, pointed === null ? `last ${seconds(Math.round(span))}` : `${ago} s ago`);
     cursor.setAttribute("visibility", pointed === null ? "hidden" : "visible");
     cursor.setAttribute("x1", x(shown));
     cursor.setAttribute("x2", x(shown));

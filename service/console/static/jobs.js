@@ -117,7 +117,7 @@ function jobList() {
   addEventListener("token", restart);
 
   return {
-    element: h("div", { className: "card" }, h("div", { className: "head" }, h("h3", {}, "Jobs"), field("State", state)), empty, body, h("div", { className: "actions" }, more)),
+    element: h("div", { className: "card" }, h("div", { className: "head" }, h("h3", {}, "Jobs"), field("State", state)), empty, body, more),
     refresh,
     add(job) {
       show(job);

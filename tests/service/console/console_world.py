@@ -1,0 +1,215 @@
+"""A service with streams, and a browser that looks at it."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+from selenium import webdriver
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+from service.demo import POLICY
+from service.kafka import Partition
+from service.policy import parse_policy
+from service.worker.metrics import Metrics
+from service.worker.settings import WorkerSettings
+from service.worker.status import StatusServer
+from service.worker.stream import stream_of
+
+ADULT = Path(__file__).parents[3] / "examples" / "adult"
+HIERARCHIES = sorted((ADULT / "hierarchies").glob("*.csv"))
+PATIENCE = 180
+"""Seconds: a first job compiles the kernels on whatever machine this is."""
+_FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-quic --no-first-run --disable-sync "
+    "--disable-background-networking --disable-component-update --window-size=1280,900"
+)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def portcullis(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "service", *arguments]
+
+
+@contextmanager
+def serving(directory: Path, workers: list[str]):
+    """A service with one token; gives its address and the token."""
+    tokens = directory / "tokens.jsonl"
+    making = portcullis("token", "new", "tester", "--scope", "admin", "--append", str(tokens))
+    said = subprocess.run(making, capture_output=True, text=True, check=True).stdout
+    secret = next(word for word in said.split() if word.startswith("pc_"))
+    port = free_port()
+    command = portcullis("serve", "--port", str(port), "--data", str(directory / "data"), "--tokens-file", str(tokens))
+    command += [part for worker in workers for part in ("--worker", worker)]
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen([*command, "--job-workers", "1"], stdout=log, stderr=log)
+    try:
+        _until_ready(f"http://127.0.0.1:{port}/readyz", process, directory / "log")
+        yield f"http://127.0.0.1:{port}/", secret
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _until_ready(url: str, process: subprocess.Popen, log: Path) -> None:
+    for _ in range(10 * PATIENCE):
+        assert process.poll() is None, log.read_text()[-2000:]
+        try:
+            with urllib.request.urlopen(url):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise AssertionError("the service does not get ready")
+
+
+@contextmanager
+def stopped_worker():
+    """The status page of a worker whose only partition waits for an operator; gives its address."""
+    policy = {**POLICY, "name": "returns", "stream": {**POLICY["stream"], "input": "returns.raw", "output": "returns.safe"}}
+    metrics = Metrics(stream_of(parse_policy(policy), WorkerSettings()))
+    place = Partition("returns.raw", 3)
+    metrics.polled(frozenset({place}), {}, {place: "the next event is gone from the input"})
+    server = StatusServer(metrics, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.port}"
+    finally:
+        server.close()
+
+
+@contextmanager
+def chromium(directory: Path):
+    """A browser with an empty profile that saves what it downloads in `directory`."""
+    options = webdriver.ChromeOptions()
+    found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+    options.binary_location = next(filter(None, found))
+    for flag in (*_FLAGS.split(), f"--user-data-dir={directory / 'profile'}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+class Console:
+    """The page, as somebody uses it."""
+
+    def __init__(self, driver, url: str, secret: str, saved: Path) -> None:
+        self.driver = driver
+        self.url = url
+        self.saved = saved
+        self._secret = secret
+        saved.mkdir(exist_ok=True)
+        driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(saved)})
+
+    def open(self, tab: str = "streams") -> None:
+        """Load the page anew, with the token in the tab's memory."""
+        self.driver.get(f"{self.url}#{tab}")
+        self.js("sessionStorage.setItem('portcullis.token', arguments[0])", self._secret)
+        self.driver.refresh()
+        self.until(lambda: not self.one(f"#panel-{tab}").get_attribute("hidden"))
+
+    def js(self, script: str, *arguments: object):
+        return self.driver.execute_script(script, *arguments)
+
+    def module(self, name: str, expression: str):
+        """The value of an expression over one of the page's modules, called `it`."""
+        script = f"import('/{name}').then((it) => arguments[0](JSON.stringify({expression})))"
+        return json.loads(self.driver.execute_async_script(script))
+
+    def one(self, selector: str):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector: str):
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def text(self, selector: str) -> str:
+        return self.js("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
+
+    def until(self, done, seconds: float = 30):
+        return WebDriverWait(self.driver, seconds, poll_frequency=0.1).until(lambda _: done())
+
+    def until_text(self, selector: str, words: str, seconds: float = 30) -> None:
+        try:
+            self.until(lambda: words in self.text(selector), seconds)
+        except Exception:
+            raise AssertionError(f"{selector} shows {self.text(selector)!r}, not {words!r}") from None
+
+    def field(self, panel: str, label: str):
+        """The visible field with this label."""
+        labels = self.all(f"#panel-{panel} label")
+        found = next(one for one in labels if one.text == label and one.is_displayed())
+        return self.one(f"#{found.get_attribute('for')}")
+
+    def choose(self, panel: str, label: str, *files: Path) -> None:
+        self.field(panel, label).send_keys("\n".join(map(str, files)))
+
+    def pick(self, panel: str, label: str, option: str) -> None:
+        Select(self.field(panel, label)).select_by_visible_text(option)
+
+    def press(self, scope: str, text: str) -> None:
+        """Click a button by its text."""
+        button = self.until(lambda: next((one for one in self.all(f"{scope} button") if one.text == text), None))
+        button.click()
+
+    def keys(self, *keys: str) -> None:
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def focused(self) -> str:
+        return self.js("const it = document.activeElement; return it.id || it.textContent")
+
+    def submit(self, table: Path = ADULT / "people.csv", policy: Path = ADULT / "policy.yaml") -> None:
+        """Fill in the form for jobs and send it."""
+        self.choose("jobs", "Table", table)
+        self.choose("jobs", "Policy file", policy)
+        self.choose("jobs", "Hierarchy files", *HIERARCHIES)
+        self.press("#panel-jobs form", "Submit job")
+
+    def newest_job(self, state: str, seconds: float = PATIENCE) -> str:
+        """Selector of the newest job, once it is in this state."""
+        self.until_text(".jobs li:first-child .badge", state, seconds)
+        return f".jobs li#{self.one('.jobs li:first-child').get_attribute('id')}"
+
+    def download(self, name: str) -> Path:
+        path = self.saved / name
+        self.until(lambda: path.exists() and not list(self.saved.glob("*.crdownload")))
+        return path
+
+    def width(self, pixels: int | None) -> None:
+        """Make the page as narrow as a phone, or as wide as the window again."""
+        if pixels is None:
+            self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        else:
+            metrics = {"width": pixels, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+            self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+    def prefer(self, scheme: str) -> None:
+        """Prefer light or dark pages."""
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+    def picture(self, name: str) -> None:
+        """Keep a picture of the page where somebody asks for it, to be looked at."""
+        directory = os.environ.get("PORTCULLIS_PICTURES")
+        if directory:
+            self.driver.save_screenshot(str(Path(directory) / f"{name}.png"))
+
+    def complaints(self) -> list[str]:
+        """What the browser found wrong; answers that are problems are meant."""
+        said = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
+        return [message for message in said if "Failed to load resource" not in message]
