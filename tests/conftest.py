@@ -52,11 +52,16 @@ def _postgres_missing() -> str | None:
     return _program_missing("initdb", *map(str, servers))
 
 
+def _chromium_missing() -> str | None:
+    browser = _program_missing("chromium", "chromium-browser", "google-chrome")
+    return browser or _program_missing("chromedriver")
+
+
 TOOLS = {
     "kafka": _real_kafka_missing,
     "kcat": functools.partial(_program_missing, "kcat", "kafkacat"),
     "postgres": _postgres_missing,
-    "chromium": functools.partial(_program_missing, "chromium", "chromium-browser", "google-chrome"),
+    "chromium": _chromium_missing,
 }
 
 

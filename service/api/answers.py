@@ -138,6 +138,15 @@ class AlgorithmList(Answer):
     algorithms: list[AlgorithmAnswer]
 
 
+class Achieved(Answer):
+    """One privacy model of a stream's guarantee."""
+
+    model: str
+    asked: float
+    achieved: float | None = Field(description="by the least safe cluster that was published; null before the first")
+    more_is_safer: bool
+
+
 class StreamWorker(Answer):
     """What one worker process says of itself."""
 
@@ -147,6 +156,8 @@ class StreamWorker(Answer):
     started: str | None
     counts: dict[str, float]
     gauges: dict[str, float]
+    guarantee: list[Achieved]
+    delay_limit: float | None = Field(description="seconds that the policy allows between an event and its publication")
     partitions: dict[str, Any]
     stopped: dict[str, Any]
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.resources import files
-from pathlib import Path
 
 from fastapi import FastAPI
-from fastapi.staticfiles import StaticFiles
 
 from service.api import about, jobs, policies, results, streams
 from service.api.context import Service
@@ -18,6 +14,7 @@ from service.api.errors import install
 from service.api.metrics import HttpMetrics
 from service.api.middleware import Guard
 from service.api.settings import ServiceSettings
+from service.console import ConsoleFiles
 from service.jobs import JobFiles, JobRunner, JobStore, RunnerLimits, open_database
 
 log = logging.getLogger(__name__)
@@ -52,9 +49,7 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     install(app)
     for part in (jobs, results, policies, streams, about):
         app.include_router(part.router)
-    console = _console()
-    if console is not None:
-        app.mount("/", StaticFiles(directory=console, html=True), name="console")
+    app.mount("/", ConsoleFiles(), name="console")
     app.add_middleware(
         Guard, metrics=service.metrics, tls=settings.tls_certificate is not None, local_only=not service.tokens
     )
@@ -77,11 +72,3 @@ def _service(settings: ServiceSettings) -> Service:
     )
     runner = JobRunner(store, job_files, limits, metrics.job_ended)
     return Service(settings, settings.all_tokens, store, job_files, runner, metrics)
-
-
-def _console() -> Path | None:
-    """The console's files, where that package is there."""
-    if importlib.util.find_spec("service.console") is None:
-        return None
-    static = Path(str(files("service.console").joinpath("static")))
-    return static if static.is_dir() else None

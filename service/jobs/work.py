@@ -91,8 +91,9 @@ def _audit(policy: Policy, task: Task, progress: Progress) -> str:
 def audit_report(policy: Policy, result: Audit) -> dict[str, Any]:
     """An audit as data. What the published file calls its classes and columns was sent, so it is not repeated."""
     report = result.as_dict()
-    for finding in report["findings"]:
+    for finding, model in zip(report["findings"], policy.models(), strict=True):
         del finding["classes"]
+        finding["more_is_safer"] = model.more_is_safer
     for fault in report["faults"]:
         fault["reason"] = fault["reason"].partition(":")[0]
     return {"name": policy.name, "fingerprint": policy.fingerprint(), **report}

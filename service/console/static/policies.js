@@ -68,6 +68,7 @@ function policyEditor(onchanged) {
     text.value = content;
     erase.hidden = name === null;
     erase.dataset.name = name ?? "";
+    number([]);
     return check();
   }
 

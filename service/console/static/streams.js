@@ -98,7 +98,7 @@ function together({ name, input, output, workers }) {
 /** What the least safe cluster of all workers achieved, by model. */
 function leastSafe(workers) {
   const found = new Map();
-  for (const one of workers.flatMap((worker) => worker.guarantee ?? [])) {
+  for (const one of workers.flatMap((worker) => worker.guarantee)) {
     const known = found.get(one.model);
     const safer = known && (one.achieved === null || (known.achieved !== null && (one.more_is_safer ? one.achieved >= known.achieved : one.achieved <= known.achieved)));
     if (!safer) found.set(one.model, one);

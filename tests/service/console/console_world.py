@@ -6,13 +6,16 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 from selenium import webdriver
+from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
@@ -76,17 +79,41 @@ def _until_ready(url: str, process: subprocess.Popen, log: Path) -> None:
     raise AssertionError("the service does not get ready")
 
 
+def anonymized(url: str, secret: str) -> bytes:
+    """The example table as the service publishes it, by HTTP alone."""
+    parts = [("table", ADULT / "people.csv"), ("policy", ADULT / "policy.yaml")]
+    parts += [("hierarchies", path) for path in HIERARCHIES]
+    files = [(part, (path.name, path.read_bytes())) for part, path in parts]
+    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {secret}"}, timeout=60) as client:
+        job = client.post("/v1/jobs", files=files).raise_for_status().json()
+        for _ in range(10 * PATIENCE):
+            if client.get(job["links"]["self"]).json()["state"] == "succeeded":
+                return client.get(f"{job['links']['self']}/result", headers={"Accept": "text/csv"}).content
+            time.sleep(0.1)
+    raise AssertionError("the job does not succeed")
+
+
 @contextmanager
 def stopped_worker():
     """The status page of a worker whose only partition waits for an operator; gives its address."""
-    policy = {**POLICY, "name": "returns", "stream": {**POLICY["stream"], "input": "returns.raw", "output": "returns.safe"}}
+    topics = {**POLICY["stream"], "input": "returns.raw", "output": "returns.safe"}
+    policy = {**POLICY, "name": "returns", "stream": topics}
     metrics = Metrics(stream_of(parse_policy(policy), WorkerSettings()))
     place = Partition("returns.raw", 3)
-    metrics.polled(frozenset({place}), {}, {place: "the next event is gone from the input"})
     server = StatusServer(metrics, "127.0.0.1", 0)
+    ended = threading.Event()
+
+    def poll() -> None:
+        while not ended.wait(1):
+            metrics.polled(frozenset({place}), {}, {place: "the next event is gone from the input"})
+
+    polling = threading.Thread(target=poll)
+    polling.start()
     try:
         yield f"http://127.0.0.1:{server.port}"
     finally:
+        ended.set()
+        polling.join()
         server.close()
 
 
@@ -147,7 +174,7 @@ class Console:
     def until_text(self, selector: str, words: str, seconds: float = 30) -> None:
         try:
             self.until(lambda: words in self.text(selector), seconds)
-        except Exception:
+        except TimeoutException:
             raise AssertionError(f"{selector} shows {self.text(selector)!r}, not {words!r}") from None
 
     def field(self, panel: str, label: str):
@@ -160,7 +187,9 @@ class Console:
         self.field(panel, label).send_keys("\n".join(map(str, files)))
 
     def pick(self, panel: str, label: str, option: str) -> None:
-        Select(self.field(panel, label)).select_by_visible_text(option)
+        field = self.field(panel, label)
+        self.until(lambda: option in field.text)
+        Select(field).select_by_visible_text(option)
 
     def press(self, scope: str, text: str) -> None:
         """Click a button by its text."""
