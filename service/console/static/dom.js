@@ -42,6 +42,28 @@ export function field(label, input, hint) {
 
 export const button = (text, onclick, kind = "quiet") => h("button", { type: "button", className: kind, onclick }, text);
 
+/** Make a button of what cannot be undone: it wants a second press, soon after the first. */
+export function twice(made, warning, action) {
+  const text = made.textContent;
+  let timer = null;
+  const calm = () => {
+    timer = null;
+    made.textContent = text;
+  };
+  made.addEventListener("click", () => {
+    if (timer === null) {
+      made.textContent = `Really ${text.toLowerCase()}?`;
+      say(warning);
+      timer = setTimeout(calm, 4_000);
+      return;
+    }
+    clearTimeout(timer);
+    calm();
+    action();
+  });
+  return made;
+}
+
 /** A plain table; cells are texts or elements. `caption` is for those who listen. */
 export function table(caption, head, rows) {
   return h(

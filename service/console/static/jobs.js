@@ -1,7 +1,7 @@
 // Jobs: submit, watch, read, save, cancel, delete.
 
 import { download, events, get, ProblemError, remove } from "./api.js";
-import { button, field, h, say, write } from "./dom.js";
+import { button, field, h, say, twice, write } from "./dom.js";
 import { jobForm } from "./job_form.js";
 import { moment, number, seconds } from "./numbers.js";
 import { attempt, announce, problemView } from "./problems.js";
@@ -150,7 +150,7 @@ function jobRow(id, ondeleted) {
     const report = job.links.report && label("Report", () => act(() => openReport(job)), "main");
     const results = job.links.result ? FORMATS.map(([text, type, ending]) => label(text, () => act(() => download(job.links.result, type, `${job.policy}.${ending}`)))) : [];
     const end = ended(job)
-      ? twice(label("Delete"), () => act(async () => {
+      ? twice(label("Delete"), "Press again to delete the job with its result.", () => act(async () => {
         await remove(job.links.self);
         say("The job is deleted.");
         ondeleted(id);
@@ -198,26 +198,4 @@ function showProgress(job, bar, words) {
   const left = progress.seconds_left ? `, about ${seconds(progress.seconds_left)} left` : "";
   const done = progress.rows_total ? ` ${number(progress.rows_done)} of ${number(progress.rows_total)} rows` : "";
   return write(words, `${progress.phase}:${done}${left}`);
-}
-
-/** What cannot be undone wants a second press. */
-function twice(made, action) {
-  const text = made.textContent;
-  let timer = null;
-  const calm = () => {
-    timer = null;
-    made.textContent = text;
-  };
-  made.addEventListener("click", () => {
-    if (timer === null) {
-      made.textContent = "Really delete?";
-      say("Press again to delete the job with its result.");
-      timer = setTimeout(calm, 4_000);
-      return;
-    }
-    clearTimeout(timer);
-    calm();
-    action();
-  });
-  return made;
 }

@@ -1,7 +1,7 @@
 // Policies: those that the service keeps, and an editor that checks while somebody writes.
 
 import { get, ProblemError, remove, send } from "./api.js";
-import { button, h, say } from "./dom.js";
+import { button, h, say, twice } from "./dom.js";
 import { fileField } from "./inputs.js";
 import { moment } from "./numbers.js";
 import { locate, pretty } from "./policy_text.js";
@@ -58,7 +58,7 @@ function policyEditor(onchanged) {
   const opened = fileField("Open a file", { required: false, accept: ".yaml,.yml,.json" });
   const hierarchies = fileField("Hierarchy files", { required: false, multiple: true, accept: ".csv", hint: "CSV files that the policy names, if any" });
   const save = h("button", { type: "button", className: "main", onclick: () => store() }, "Save");
-  const erase = button("Delete", () => drop());
+  const erase = twice(button("Delete"), "Press again to delete the policy.", () => drop());
   let timer;
   let checked = null;
 

@@ -194,6 +194,7 @@ def test_a_policy_is_checked_at_its_path_saved_loaded_used_and_deleted(console):
     console.until(lambda: "people" in console.text("#panel-jobs select"))
     console.one("#tab-policies").click()
     console.press("#panel-policies", "Delete")
+    console.press("#panel-policies", "Really delete?")
     console.until(lambda: not console.all(".policies li"))
 
 
