@@ -23,7 +23,7 @@ from textwrap import dedent
 from typing import Self
 
 VERSION = "4.3.1"
-CACHE = Path(os.environ.get("PORTCULLIS_CACHE", Path.home() / ".cache" / "portcullis")) / f"kafka-{VERSION}"
+CACHE = Path(os.environ.get("PORTCULLIS_CACHE", Path.home() / ".cache" / "portcullis")) / f"kafka-with-tools-{VERSION}"
 USER, PASSWORD = "portcullis", "open-sesame"
 START_SECONDS = 90
 
@@ -33,6 +33,7 @@ POM = f"""\
   <groupId>portcullis</groupId><artifactId>real-kafka</artifactId><version>1</version>
   <dependencies>
     <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{VERSION}</version></dependency>
+    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>{VERSION}</version></dependency>
     <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version></dependency>
   </dependencies>
 </project>

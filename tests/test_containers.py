@@ -1,0 +1,293 @@
+"""Containers, as far as they can be tested where no engine runs: everything but the build of the image.
+
+Files are checked by their own tools, and the commands of the services run by hand, with the addresses and paths of this
+machine in place of the containers': Kafka with the compose file's settings, topics, PostgreSQL, worker, API.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from service.api.metrics import HttpMetrics
+from service.demo import POLICY, free_port
+from service.jobs import JobStore, open_database
+from service.kafka import KafkaSettings, Partition, connect
+from service.policy import parse_policy
+from service.worker.metrics import Metrics
+from service.worker.settings import WorkerSettings
+from service.worker.stream import stream_of
+from tests.kafka import real_kafka
+from tests.postgres_server import postgres_server
+
+ROOT = Path(__file__).parents[1]
+PROGRAMS = Path(sys.executable).parent
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+SERVICES = COMPOSE["services"]
+METRIC = re.compile(r"\bportcullis_[a-z_]+")
+
+
+def run(*command, **more):
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, cwd=ROOT, **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_compose_file_follows_its_schema(tmp_path):
+    command = [PROGRAMS / "check-jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    run(*command, "docker-compose.yml")
+    wrong = tmp_path / "wrong.yml"
+    wrong.write_text(yaml.safe_dump({**COMPOSE, "services": {"api": {"imagee": "portcullis"}}}))
+    with pytest.raises(AssertionError, match="imagee"):
+        run(*command, wrong)
+
+
+def test_the_image_is_built_as_hadolint_likes_it():
+    run(PROGRAMS / "hadolint", "Dockerfile")
+
+
+def test_what_the_image_is_built_from_reaches_the_engine():
+    admitted = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    packages = {path.parent.name for path in ROOT.glob("*/py.typed")}
+    assert admitted == packages | {"pyproject.toml", "constraints.txt", "README.md", "LICENSE"}
+
+
+def test_references_inside_the_compose_file_hold():
+    for name, service in SERVICES.items():
+        for volume in service.get("volumes", []):
+            source = volume.split(":")[0]
+            assert (ROOT / source).exists() if source.startswith(".") else source in COMPOSE["volumes"], name
+        assert set(service.get("secrets", [])) <= set(COMPOSE["secrets"])
+        assert set(service.get("depends_on", [])) <= set(SERVICES)
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", [])), "loopback only"
+
+
+def test_our_containers_need_no_rights_and_write_to_volumes_only():
+    for name in ("worker", "api"):
+        assert SERVICES[name]["read_only"] is True
+        assert SERVICES[name]["cap_drop"] == ["ALL"]
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    assert re.search(r"^USER 10001:10001$", dockerfile, re.MULTILINE)
+    written = json.loads(re.search(r"^VOLUME (.*)$", dockerfile, re.MULTILINE)[1])
+    mounted = {volume.split(":")[1] for volume in SERVICES["api"]["volumes"]}
+    assert mounted == set(written)
+
+
+def test_the_kafka_that_is_deployed_is_the_kafka_that_is_tested():
+    assert {SERVICES[name]["image"] for name in ("kafka", "topics")} == {f"apache/kafka:{real_kafka.VERSION}"}
+
+
+@pytest.fixture(scope="module")
+def metric_names(tmp_path_factory):
+    """Every name that workers and API tell Prometheus."""
+    stream = stream_of(parse_policy(json.dumps(POLICY)), WorkerSettings())
+    store = JobStore(open_database(f"sqlite:///{tmp_path_factory.mktemp('metrics') / 'jobs.db'}"))
+    names = set()
+    for registry in (Metrics(stream).registry, HttpMetrics(store).registry):
+        for family in registry.collect():
+            suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}.get(family.type, ("",))
+            names |= {family.name + suffix for suffix in suffixes}
+    store.close()
+    return names
+
+
+def test_dashboard_and_alerts_ask_for_metrics_that_are_there(metric_names):
+    board = json.loads((ROOT / "deploy/grafana/dashboards/portcullis.json").read_text())
+    shown = {
+        name for panel in board["panels"] for target in panel["targets"] for name in METRIC.findall(target["expr"])
+    }
+    alerted = set(METRIC.findall((ROOT / "deploy/prometheus/alerts.yml").read_text()))
+    assert alerted | shown <= metric_names
+    bases = {re.sub(r"_(bucket|sum|count)$", "", name) for name in metric_names}
+    assert bases == {re.sub(r"_(bucket|sum|count)$", "", name) for name in shown}, "a metric that nobody looks at"
+
+
+@pytest.mark.needs_tool("promtool")
+def test_prometheus_understands_its_files():
+    run("promtool", "check", "rules", "deploy/prometheus/alerts.yml")
+    run("promtool", "check", "config", "--syntax-only", "deploy/prometheus/prometheus.yml")
+
+
+def test_topics_are_made_for_the_policy_that_is_deployed():
+    policy = yaml.safe_load((ROOT / "examples/orders/policy.yaml").read_text())
+    made = re.findall(r"^create (\S+)", (ROOT / "deploy/kafka/create-topics").read_text(), re.MULTILINE)
+    assert made == [policy["stream"][key] for key in ("input", "output", "dead_letters")]
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """A copy of deploy/prepare after its one run: the folder, and the token that it told."""
+    folder = tmp_path_factory.mktemp("prepared")
+    (folder / "deploy").mkdir()
+    script = folder / "deploy" / "prepare"
+    script.write_text((ROOT / "deploy/prepare").read_text())
+    told = run("sh", script, env={**os.environ, "PORTCULLIS": f"{sys.executable} -m service", "PYTHONPATH": str(ROOT)})
+    return folder, told.split()[-1]
+
+
+def test_secrets_are_made_once(prepared):
+    folder, token = prepared
+    names = set(re.findall(r"\$\{(\w+):\?", (ROOT / "docker-compose.yml").read_text()))
+    assert names == {line.split("=")[0] for line in (folder / ".env").read_text().splitlines()}
+    assert all((folder / secret["file"]).stat().st_size for secret in COMPOSE["secrets"].values())
+    assert token.startswith("pc_")
+    assert token not in (folder / "deploy/secrets/tokens.jsonl").read_text()
+    assert (folder / "deploy/secrets").stat().st_mode & 0o077 == 0
+    assert (folder / ".env").stat().st_mode & 0o077 == 0
+    with pytest.raises(AssertionError, match="already"):
+        run("sh", folder / "deploy/prepare")
+
+
+class ComposeKafka(real_kafka.RealKafka):
+    """Apache Kafka with the settings of the compose file, as its image reads them from the environment."""
+
+    def _properties(self):
+        environment = {key: str(value) for key, value in SERVICES["kafka"]["environment"].items()}
+        lines = "".join(
+            f"{key.removeprefix('KAFKA_').lower().replace('_', '.')}={value}\n" for key, value in environment.items()
+        )
+        changes = {
+            "/var/lib/kafka/data": f"{self._home}/data",
+            "kafka:": "127.0.0.1:",
+            "://:": "://127.0.0.1:",
+            ":29092": f":{self.tls_port}",
+            ":9092": f":{self.port}",
+            ":9093": f":{self._controller_port}",
+        }
+        return replaced(lines, changes)
+
+
+def replaced(text, changes):
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    return text
+
+
+def command_of(name, changes):
+    """Command line and environment of a service, on this machine."""
+    service = SERVICES[name]
+    mounts = {
+        inside: str(ROOT / outside)
+        for outside, inside, *_ in (volume.split(":") for volume in service["volumes"])
+        if outside.startswith(".")
+    }
+    entry = service.get("entrypoint", [sys.executable, "-m", "service"])
+    command = [replaced(str(part), mounts | changes) for part in (*entry, *service["command"])]
+    environment = {key: replaced(str(value), changes) for key, value in service["environment"].items()}
+    return command, {**os.environ, **environment, "PYTHONPATH": str(ROOT)}
+
+
+@contextmanager
+def running(name, changes, log):
+    """A service as the compose file starts it; the image's health check must come to like it."""
+    command, environment = command_of(name, changes)
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    check = json.loads(re.search(r"^HEALTHCHECK.*\n\s+CMD (\[.*\])$", dockerfile, re.MULTILINE)[1])
+    url = re.search(r"HEALTH_URL=(\S+)", dockerfile)[1]
+    environment = {"HEALTH_URL": replaced(url, changes), **environment}
+    with log.open("wb") as file:
+        process = subprocess.Popen(command, env=environment, cwd=log.parent, stdout=file, stderr=file)
+    try:
+        healthy = [sys.executable, *check[1:]]
+        until(
+            lambda: subprocess.run(healthy, env=environment, capture_output=True, check=False).returncode == 0, process
+        )
+        yield
+    finally:
+        process.terminate()
+        assert process.wait(60) in {0, -15}, log.read_text()
+
+
+def until(holds, process=None, seconds=240):
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert process is None or process.poll() is None, "it ended"
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+
+
+def get(url, token):
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request) as answer:
+        return answer.read().decode()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+@pytest.mark.needs_tool("kafka")
+@pytest.mark.needs_tool("postgres")
+@pytest.mark.xdist_group("kafka")
+def test_every_service_runs_with_the_command_of_the_compose_file(prepared, tmp_path):
+    folder, token = prepared
+    with ExitStack() as stack:
+        kafka = stack.enter_context(ComposeKafka())
+        database = stack.enter_context(postgres_server())
+        worker, api = (f"127.0.0.1:{free_port()}" for _ in range(2))
+        url = SERVICES["api"]["environment"]["PORTCULLIS_DATABASE_URL"]
+        changes = {
+            url: database,
+            "/run/secrets/tokens": str(folder / "deploy/secrets/tokens.jsonl"),
+            "kafka:9092": kafka.bootstrap,
+            "worker:9400": worker,
+            "127.0.0.1:9400": worker,
+            "127.0.0.1:8080": api,
+            "0.0.0.0": "127.0.0.1",
+            "9400": worker.split(":")[1],
+            "8080": api.split(":")[1],
+        }
+        create_topics(kafka, changes, tmp_path)
+        stack.enter_context(running("worker", changes, tmp_path / "worker.log"))
+        stack.enter_context(running("api", changes, tmp_path / "api.log"))
+
+        produce(kafka.bootstrap, (ROOT / "examples/orders/orders.jsonl").read_bytes().splitlines())
+
+        def streams():
+            return json.loads(get(f"http://{api}/v1/streams", token))["streams"]
+
+        until(
+            lambda: streams() and streams()[0]["ready"] and '_released_total{stream="orders"} 0' not in metrics(worker)
+        )
+        assert "<title>" in get(f"http://{api}/", token)
+        prometheus = (folder / "deploy/secrets/prometheus_token").read_text()
+        assert "portcullis_http_requests_total" in get(f"http://{api}/metrics", prometheus)
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            get(f"http://{api}/metrics", "pc_wrong")
+
+
+def metrics(worker):
+    return get(f"http://{worker}/metrics", "")
+
+
+def create_topics(kafka, changes, folder):
+    """Run the init service with Kafka's own tool, and look at what it made."""
+    tool = folder / "kafka-topics.sh"
+    java = f'exec java -XX:TieredStopAtLevel=1 -cp "{real_kafka.fetch()}/*" org.apache.kafka.tools.TopicCommand "$@"'
+    tool.write_text(f"#!/bin/sh\n{java}\n")
+    tool.chmod(0o755)
+    command, environment = command_of("topics", changes)
+    run(*command, env={**environment, "KAFKA_BIN": str(folder)})
+    admin = connect(KafkaSettings(bootstrap_servers=kafka.bootstrap)).admin()
+    topic = admin.describe_topic("orders.raw")
+    admin.close()
+    assert topic.partitions == SERVICES["topics"]["environment"]["PARTITIONS"]
+    assert topic.config["cleanup.policy"] == "delete"
+    assert topic.config["retention.ms"] == "604800000"
+
+
+def produce(bootstrap, values):
+    producer = connect(KafkaSettings(bootstrap_servers=bootstrap)).producer("test")
+    producer.init_transactions()
+    producer.begin()
+    producer.produce(Partition("orders.raw", 0), values)
+    producer.flush()
+    producer.commit()
+    producer.close()
