@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from microdata import Number
-from service.kafka import Committed, Partition, UnclearError
+from service.kafka import Committed, Partition, TooLargeError, UnclearError
 from service.worker.gate import Gate
 from service.worker.loop import Worker
 from service.worker.topics import TopicError
 from tests.kafka.worker_world import SCHEMA, Town, event, people, renamed
+from tests.kafka.world import eventually
 
 
 @pytest.fixture
@@ -205,6 +206,25 @@ def test_the_gate_suppresses_a_cluster_that_fails_and_publishes_nothing_of_it(to
     counts = worker.metrics.status()["counts"]
     assert counts["suppressed"] > 0
     assert len(town.released()) == counts["released"]
+
+
+def test_a_dead_letter_that_cannot_be_written_stops_the_worker_and_loses_nothing(world):
+    town = Town(world)
+    narrow = world.topic(1, "-narrow", max_message_bytes="80").topic
+    good = town.stream
+    town.stream = renamed(good, dead_letters=narrow)
+    town.feed(event(1, 1), b"not json", event(2, 2), event(3, 3))
+    town.start()
+    eventually(lambda: town.errors)
+    assert isinstance(town.errors.pop(), TooLargeError)
+    town.running.clear()
+    town.stream = good
+    try:
+        town.start()
+        town.until(lambda: sorted(town.released()) == [1, 2, 3])
+        assert len(town.values(good.dead_letters)) == 1
+    finally:
+        town.stop()
 
 
 def test_an_idle_partition_drains_on_time(world):

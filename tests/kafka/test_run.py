@@ -1,0 +1,141 @@
+"""`portcullis run` and `portcullis drain` as processes."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from service.demo import free_port
+from service.kafka import KafkaSettings, Partition, UnknownTopicError, connect
+from tests.kafka.world import eventually
+
+POLICY = """
+name: {name}
+schema:
+  person: who
+  quasi: {{age: {{type: number, min: 0, max: 99, integer: true}}}}
+  public: [trace]
+guarantee: {{algorithm: castle, k: {k}, delay: {{tuples: 50, seconds: 5}}}}
+stream: {{input: {name}.raw, output: {name}.safe, start: earliest}}
+"""
+
+
+@pytest.fixture
+def place(tmp_path, embedded_kafka):
+    client = connect(KafkaSettings(bootstrap_servers=embedded_kafka))
+    admin = client.admin()
+    for suffix in ("raw", "safe"):
+        admin.create_topic(f"run-test.{suffix}", 2)
+    yield tmp_path, embedded_kafka, client
+    for suffix in ("raw", "safe"):
+        admin.delete_topic(f"run-test.{suffix}")
+    with contextlib.suppress(UnknownTopicError):
+        admin.delete_topic("portcullis.run-test.safe.state")
+    admin.close()
+
+
+def policy(directory: Path, k: int) -> Path:
+    path = directory / f"policy-{k}.yaml"
+    path.write_text(POLICY.format(name="run-test", k=k))
+    return path
+
+
+def portcullis(*arguments, **options):
+    return subprocess.Popen([sys.executable, "-m", "service", *map(str, arguments)], stderr=subprocess.PIPE, **options)
+
+
+def children(parent: int) -> list[int]:
+    found = subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True, check=False).stdout
+    names = {int(pid): Path(f"/proc/{pid}/cmdline").read_text() for pid in found.split()}
+    return [pid for pid, name in names.items() if "spawn_main" in name]
+
+
+def status(port):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/status") as answer:
+            return json.load(answer)
+    except OSError:
+        return {}
+
+
+def feed(client, numbers):
+    producer = client.producer("run-test-feeder")
+    producer.init_transactions()
+    producer.begin()
+    for n in numbers:
+        value = json.dumps({"who": f"p{n % 9}", "age": n % 90, "trace": n}).encode()
+        producer.produce(Partition("run-test.raw", n % 2), [value])
+    producer.flush()
+    producer.commit()
+    producer.close()
+
+
+def released(client):
+    reader, found = client.reader(), []
+    for number in range(2):
+        low, high = reader.watermarks(Partition("run-test.safe", number))
+        for batch in reader.read(Partition("run-test.safe", number), low, high, 10):
+            found += [row["trace"] for value in batch.values for row in json.loads(value)["rows"]]
+    reader.close()
+    return sorted(found)
+
+
+@pytest.mark.timeout(600)
+def test_workers_are_replaced_stop_on_sigterm_and_drain_into_a_new_policy(place):
+    directory, bootstrap, client = place
+    port = free_port()
+    run = portcullis("run", policy(directory, 3), "--workers", 2, "--bootstrap", bootstrap, "--status-port", port)
+    try:
+        eventually(lambda: all(status(port + n).get("ready") for n in range(2)), 240)
+        feed(client, range(40))
+        eventually(lambda: released(client) == list(range(40)), 60)
+        before = children(run.pid)
+        assert len(before) == 2
+        os.kill(before[0], signal.SIGKILL)
+        eventually(lambda: len(children(run.pid)) == 2 and children(run.pid) != before, 60)
+        feed(client, range(40, 80))
+        eventually(lambda: released(client) == list(range(80)), 90)
+    finally:
+        run.terminate()
+        _, errors = run.communicate(timeout=60)
+    assert run.returncode == 0, errors.decode()
+    assert b"starting another" in errors
+
+    changed = policy(directory, 4)
+    alone = portcullis("run", changed, "--bootstrap", bootstrap, "--status-port", port)
+    eventually(lambda: status(port).get("stopped"), 90)
+    assert "portcullis drain" in status(port)["stopped"]["0"]
+    alone.terminate()
+    alone.communicate(timeout=60)
+
+    drain = portcullis("drain", policy(directory, 3), "--bootstrap", bootstrap, stdout=subprocess.PIPE)
+    output, errors = drain.communicate(timeout=120)
+    assert drain.returncode == 0, errors.decode()
+    assert b"run-test.raw/1: drained up to offset" in output
+
+    alone = portcullis("run", changed, "--bootstrap", bootstrap, "--status-port", port)
+    try:
+        eventually(lambda: status(port).get("ready"), 90)
+        feed(client, range(80, 120))
+        eventually(lambda: released(client) == list(range(120)), 60)
+    finally:
+        alone.terminate()
+        alone.communicate(timeout=60)
+    assert alone.returncode == 0
+
+
+def test_what_cannot_work_ends_with_status_2_and_a_reason(place):
+    directory, bootstrap, _ = place
+    path = directory / "late.yaml"
+    path.write_text(POLICY.format(name="run-test", k=3).replace("seconds: 5", "seconds: 0.5"))
+    run = portcullis("run", path, "--bootstrap", bootstrap)
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == 2
+    assert b"delay.seconds" in errors
+    assert b"more than 1" in errors
