@@ -5,13 +5,15 @@ Exit status: 0 done, 1 a guarantee failed, 2 wrong use or bad input, 3 a publica
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated
+
 import typer
 
 from service.cli.commands import COMMANDS, Commands
 
 app = typer.Typer(
     name="portcullis",
-    help="Anonymize data about people while it moves: tables and streams in, classes with a proven guarantee out.",
     epilog="Exit status: 0 done, 1 a guarantee failed, 2 wrong use or bad input, 3 a publication failed its own audit.",
     cls=Commands,
     no_args_is_help=True,
@@ -20,6 +22,27 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
+
+
+def _tell_version(asked: bool) -> None:
+    if not asked:
+        return
+    try:
+        typer.echo(f"portcullis {version('portcullis')}")
+    except PackageNotFoundError:
+        typer.echo("portcullis, run from its source without being installed")
+    raise typer.Exit
+
+
+@app.callback()
+def _portcullis(
+    _: Annotated[
+        bool, typer.Option("--version", help="Tell the version.", callback=_tell_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Anonymize data about people while it moves: tables and streams in, classes with a proven guarantee out."""
+
+
 for _name, _command in COMMANDS.items():
     app.command(_name, help=_command.help)(lambda: None)
 
