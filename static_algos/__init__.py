@@ -6,6 +6,7 @@ from static_algos.caps import likeness_caps
 from static_algos.catalogue import Catalogue, Entry, Parameters, parse
 from static_algos.incognito import Incognito
 from static_algos.mondrian import Mondrian, disclosure_for
+from static_algos.refine import Refine
 from static_algos.sabre import Sabre, sabre_classes
 from static_algos.utility import median_query_error, olap_divergence, query_errors
 
@@ -17,6 +18,7 @@ __all__ = [
     "Incognito",
     "Mondrian",
     "Parameters",
+    "Refine",
     "Sabre",
     "StaticAlgorithm",
     "burel_classes",

@@ -29,7 +29,7 @@ from pydantic import Field
 
 from microdata import Table
 from privacy import BetaLikeness, KAnonymity, Likeness, Model, RangeLikeness, SemanticLikeness
-from static_algos import burel_classes, likeness_caps
+from static_algos import Refine, burel_classes, likeness_caps
 from stream_algos.engine import STREAM_ALGORITHMS
 from stream_algos.window import References, WindowEngine, WindowParameters
 
@@ -38,6 +38,11 @@ class BurelWParameters(WindowParameters):
     """What BUREL_W is asked for."""
 
     beta: Likeness = Field(description="largest relative gain on a sensitive value (enhanced), or another form")
+    refine: Refine = Field(
+        "table",
+        description="how BUREL forms classes: table cuts rows by their actual values, classes refines the published "
+        "construction, none is the construction itself (thesis)",
+    )
 
 
 @STREAM_ALGORITHMS.register("burel_w", BurelWParameters)
@@ -68,4 +73,5 @@ class BurelW(WindowEngine):
 
     def _partition(self, rows: Table, references: References) -> NDArray[np.int32]:
         caps = likeness_caps(self.models(), self.schema, references)
-        return burel_classes(rows, caps, k=self.parameters.k, draw_words=self.words)[0]
+        given = self.parameters
+        return burel_classes(rows, caps, k=given.k, refine=given.refine, draw_words=self.words)[0]

@@ -29,7 +29,7 @@ from pydantic import Field
 from microdata import Table
 from privacy import KAnonymity, Model, TCloseness, distance
 from privacy.exact import exact
-from static_algos import sabre_classes
+from static_algos import Refine, sabre_classes
 from stream_algos.engine import STREAM_ALGORITHMS
 from stream_algos.window import References, WindowEngine, WindowParameters
 
@@ -38,6 +38,11 @@ class SabreWParameters(WindowParameters):
     """What SABRE_W is asked for."""
 
     t: float = Field(ge=0, le=1, description="largest earth mover's distance of a class from its window")
+    refine: Refine = Field(
+        "table",
+        description="how SABRE forms classes: table cuts rows by their actual values, classes refines the published "
+        "construction, none is the construction itself (thesis)",
+    )
 
 
 @STREAM_ALGORITHMS.register("sabre_w", SabreWParameters)
@@ -60,5 +65,7 @@ class SabreW(WindowEngine):
         return float(t - farthest) / (float(t) or 1.0)
 
     def _partition(self, rows: Table, references: References) -> NDArray[np.int32]:
-        t = exact(self.parameters.t)
-        return sabre_classes(rows, references, t=t, k=self.parameters.k, draw_words=self.words)[0]
+        given = self.parameters
+        return sabre_classes(rows, references, t=exact(given.t), k=given.k, refine=given.refine, draw_words=self.words)[
+            0
+        ]

@@ -31,7 +31,7 @@ REQUESTS: tuple[Mapping[str, Any], ...] = (
     {"k": 3, "t": 0.3, "window": {"size": 40, "advance": 10}},
     {"k": 3, "t": 0.3, "window": {"size": 40, "advance": 40}, "delay": {"seconds": 10.0}},
     {"k": 3, "t": 0.3, "window": {"seconds": 20.0, "advance_seconds": 5.0}},
-    {"k": 3, "t": 0.3, "window": {"size": 40, "advance": 10}, "floor": 0.0},
+    {"k": 3, "t": 0.3, "window": {"size": 40, "advance": 10}, "floor": 0.0, "refine": "none"},
     {"k": 3, "beta": 1.0, "window": {"size": 40, "advance": 10}},
     {"k": 3, "beta": 1.0, "window": {"seconds": 20.0, "advance_seconds": 5.0}},
     {"k": 3, "beta": {"semantic": {"beta": 2, "height": 1}}, "window": {"size": 40, "advance": 20}},

@@ -26,10 +26,11 @@ WINDOW = {"size": 40, "advance": 10}
     sensitive=st.sampled_from([(ILLNESS,), (DEBT,), (DEBT, ILLNESS)]),
     persons=st.one_of(st.none(), st.integers(1, 30)),
     floor=st.sampled_from([0.0, 0.5, 1.0]),
+    refine=st.sampled_from(["none", "classes", "table"]),
 )
-def test_no_value_exceeds_its_gain(seed, rows, beta, drift, sensitive, persons, floor):
+def test_no_value_exceeds_its_gain(seed, rows, beta, drift, sensitive, persons, floor, refine):
     schema, batch = stream(rows, seed, sensitive, persons, drift)
-    engine = BurelW(schema, words=seeded_words(1), beta=beta, k=3, window=WINDOW, floor=floor)
+    engine = BurelW(schema, words=seeded_words(1), beta=beta, k=3, window=WINDOW, floor=floor, refine=refine)
     observer = Observer(schema, engine).run(batch, (9, 30))
     observer.assert_complete()
     assert engine.steps["uncovered"] == 0

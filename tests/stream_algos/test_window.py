@@ -29,7 +29,9 @@ runs = st.fixed_dictionaries(
         "sensitive": st.sampled_from([(ILLNESS,), (DEBT,), (ILLNESS, DEBT)]),
     }
 )
-floors = st.sampled_from([0.0, 0.5, 1.0])
+ways = st.fixed_dictionaries(
+    {"floor": st.sampled_from([0.0, 0.5, 1.0]), "refine": st.sampled_from(["none", "classes", "table"])}
+)
 thresholds = st.sampled_from([0.0, 0.1, 0.25, 0.4, 0.7])
 
 
@@ -55,11 +57,11 @@ def literal_distance(attribute, rows, reference):
 
 
 @FEW
-@given(runs, st.integers(1, 6), thresholds, floors, shapes, st.lists(st.integers(1, 40), min_size=1, max_size=4))
-def test_every_class_is_a_part_of_a_window_and_close_to_it(run, k, t, floor, window, sizes):
+@given(runs, st.integers(1, 6), thresholds, ways, shapes, st.lists(st.integers(1, 40), min_size=1, max_size=4))
+def test_every_class_is_a_part_of_a_window_and_close_to_it(run, k, t, way, window, sizes):
     if window["size"] < k:
         window = {"size": 4 * window["advance"], "advance": window["advance"]}
-    observer, batch = observed(run, k, t, window, floor=floor)
+    observer, batch = observed(run, k, t, window, **way)
     for part in cut(batch, sizes):
         observer.push(part)
         undecided = observer.rows.find(observer.engine.pending())
