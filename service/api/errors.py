@@ -71,7 +71,7 @@ def _place(error: Mapping[str, Any]) -> Place:
 def documented(*kinds: str) -> dict[int | str, dict[str, Any]]:
     """The OpenAPI description of the problems that a route can answer with."""
     by_status: dict[int, list[str]] = {}
-    for kind in ("unauthorized", "forbidden", *kinds):
+    for kind in dict.fromkeys(("unauthorized", "forbidden", "bad-parameter", *kinds)):
         by_status.setdefault(KINDS[kind].status, []).append(kind)
     return {
         status: {

@@ -68,6 +68,10 @@ class JobFiles:
         probe.touch()
         probe.unlink()
 
+    def with_upload(self) -> Iterator[str]:
+        """Ids whose upload is still there."""
+        return (path.name for path in self._root.iterdir() if is_id(path.name) and (path / "upload").is_dir())
+
     def older_than(self, seconds: float) -> Iterator[str]:
         """Ids whose directory has not changed for so long."""
         limit = time.time() - seconds

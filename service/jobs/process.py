@@ -57,6 +57,8 @@ class Failed:
     """The task failed."""
 
     problem: Problem
+    last: bool = False
+    """Whether the process ends with it."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def _answer(pipe: Connection, task: Task) -> bool:
         pipe.send(Failed(error.problem))
     except MemoryError:
         limit = f"Its process may use {resource.getrlimit(resource.RLIMIT_AS)[0] >> 20} MB."
-        pipe.send(Failed(problem("out-of-memory", limit)))
+        pipe.send(Failed(problem("out-of-memory", limit), last=True))
         return False
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not be shown: it may quote a record
         place = traceback.extract_tb(error.__traceback__)[-1]

@@ -31,6 +31,7 @@ _LISTEN_SECONDS = 0.5
 _LOOK_SECONDS = 0.25
 _SWEEP_SECONDS = 2.0
 _RESTART_SECONDS = 1.0
+_TIDY_SECONDS = 30.0
 _ORPHAN_SECONDS = 3600.0
 
 
@@ -74,7 +75,7 @@ class JobRunner:
         os.set_blocking(self._woken, False)
         self._slots = [_Slot(limits.memory) for _ in range(limits.processes)]
         self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
-        self._due = dict.fromkeys(("renew", "sweep"), 0.0)
+        self._due = dict.fromkeys(("renew", "sweep", "tidy"), 0.0)
 
     def start(self) -> None:
         """Begin."""
@@ -118,7 +119,7 @@ class JobRunner:
             self._sweep()
         self._look_at_leases()
         for slot in self._slots:
-            if slot.ready and slot.job is None and not self._claim(slot):
+            if slot.is_free() and not self._claim(slot):
                 break
         objects = [self._woken, *(handle for slot in self._slots for handle in slot.handles())]
         if self._woken in wait(objects, _LOOK_SECONDS):
@@ -199,6 +200,7 @@ class JobRunner:
                 slot.outcome = _Outcome("succeeded", report=message.report)
             case Failed():
                 slot.outcome = _Outcome("failed", message.problem)
+                slot.ready = slot.ready and not message.last
             case Stopped():
                 slot.outcome = _Outcome("cancelled")
 
@@ -222,9 +224,15 @@ class JobRunner:
             self._files.drop(job_id)
         for job_id in self._store.purge(time.time() - self._limits.keep):
             self._files.drop(job_id)
-        old = list(self._files.older_than(_ORPHAN_SECONDS))
-        for job_id in self._store.unknown(old) if old else ():
+        if self._is_due("tidy", _TIDY_SECONDS):
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """Delete what a service that died had no time to delete."""
+        for job_id in self._store.unknown(list(self._files.older_than(_ORPHAN_SECONDS))):
             self._files.drop(job_id)
+        for job_id in self._store.over(list(self._files.with_upload())):
+            self._files.drop_upload(job_id)
 
 
 class _Slot:
@@ -259,6 +267,10 @@ class _Slot:
         if self._pipe is None or self._process is None:
             return []
         return [self._pipe, self._process.sentinel]
+
+    def is_free(self) -> bool:
+        """Whether its process waits for a task."""
+        return self.ready and self.job is None and self._process is not None and self._process.exitcode is None
 
     def give(self, job: Job, task: Task) -> None:
         """Let the process do a task."""

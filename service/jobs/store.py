@@ -262,6 +262,12 @@ class JobStore:
         with self._reading.begin() as connection:
             return set(ids) - set(connection.scalars(select(JOBS.c.id).where(JOBS.c.id.in_(ids))))
 
+    def over(self, ids: Collection[str]) -> list[str]:
+        """Those of these jobs that have ended."""
+        ended = select(JOBS.c.id).where(JOBS.c.id.in_(ids), JOBS.c.state.in_(ENDED))
+        with self._reading.begin() as connection:
+            return list(connection.scalars(ended))
+
     # ---- policies
 
     def put_policy(self, policy: StoredPolicy) -> bool:

@@ -1,0 +1,159 @@
+"""What tests of the HTTP service share: requests about the marked shop, a service in a process, a PostgreSQL server."""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import yaml
+from cli_world import POLICY, table_text
+
+ROOT = Path(__file__).parents[3]
+
+
+def policy_text(name="shop", **guarantee):
+    """The shop's policy under another name, with other parameters."""
+    policy = yaml.safe_load(POLICY)
+    policy["name"] = name
+    policy["guarantee"] |= guarantee
+    return yaml.safe_dump(policy)
+
+
+def parts(table=None, policy=POLICY, **more):
+    """Parts of a request for a job."""
+    return {"table": ("t.csv", table or table_text()), "policy": ("p.yaml", policy), **more}
+
+
+def submit(client, policy=POLICY, table=None, headers=None):
+    """Submit a job that is accepted; the job."""
+    answer = client.post("/v1/jobs", files=parts(table, policy), headers=headers)
+    assert answer.status_code == 202, answer.text
+    return answer.json()
+
+
+def wait_for(client, job, *states, seconds=120, headers=None):
+    """The job once it is in one of these states."""
+    states = states or ("succeeded", "failed", "cancelled")
+    until = time.monotonic() + seconds
+    while True:
+        found = client.get(f"/v1/jobs/{job['id']}", headers=headers).json()
+        if found["state"] in states:
+            return found
+        assert time.monotonic() < until, found
+        time.sleep(0.05)
+
+
+def wait_until(holds, seconds=30):
+    """Wait for something that the service does right after it has answered."""
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def free_port():
+    """A port that nobody listens on."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
+class ServiceProcess:
+    """`portcullis serve` in a process, with jobs that misbehave when their policy's name says so."""
+
+    def __init__(self, data, **settings):
+        self.data = Path(data)
+        self.port = free_port()
+        self._settings = {f"PORTCULLIS_{name.upper()}": str(value) for name, value in settings.items()}
+        self.log = self.data.with_suffix(".log")
+        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
+        self.process = None
+
+    def start(self):
+        """Start, and wait until it is ready."""
+        arguments = [sys.executable, str(Path(__file__).with_name("odd_service.py"))]
+        environment = {
+            **os.environ,
+            **self._settings,
+            "PYTHONPATH": str(ROOT),
+            "PORTCULLIS_DATA": str(self.data),
+            "PORTCULLIS_PORT": str(self.port),
+        }
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(arguments, env=environment, stdout=log, stderr=log, cwd=ROOT)
+        until = time.monotonic() + 120
+        while True:
+            assert self.process.poll() is None, self.log.read_text()
+            try:
+                if self.client.get("/readyz").status_code == 200:
+                    return self
+            except httpx.TransportError:
+                pass
+            assert time.monotonic() < until, self.log.read_text()
+            time.sleep(0.1)
+
+    def kill(self):
+        """kill -9."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        """Ask to stop."""
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(60) in {0, -signal.SIGTERM}, self.log.read_text()
+        self.client.close()
+
+    def worker_pid(self, job, attempt=1):
+        """Process of a job that misbehaves, which tells it."""
+        path = self.data / "jobs" / job["id"] / f"result-{attempt}" / "pid"
+        until = time.monotonic() + 60
+        while not (path.exists() and path.read_text()):
+            assert time.monotonic() < until, self.log.read_text()
+            time.sleep(0.05)
+        return int(path.read_text())
+
+
+def is_alive(pid):
+    """Whether a process is there and not only waits to be buried."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@contextmanager
+def postgres_server(directory):
+    """URL of a PostgreSQL server of our own, on loopback, that trusts us."""
+    found = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb"))) or [shutil.which("initdb")]
+    programs = Path(found[-1]).parent
+    directory, port = Path(directory), free_port()
+    as_user = []
+    if os.getuid() == 0:  # the server refuses to run as root
+        user = pwd.getpwnam("postgres" if "postgres" in {one.pw_name for one in pwd.getpwall()} else "nobody")
+        os.chown(directory, user.pw_uid, user.pw_gid)
+        as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+    data = directory / "data"
+    initdb = [*as_user, str(programs / "initdb"), "-D", str(data), "-U", "portcullis", "-A", "trust", "--no-sync"]
+    subprocess.run(initdb, check=True, capture_output=True, cwd=directory)
+    options = ["-k", str(directory), "-h", "127.0.0.1", "-p", str(port), "-c", "fsync=off"]
+    server = subprocess.Popen(
+        [*as_user, str(programs / "postgres"), "-D", str(data), *options], stderr=subprocess.DEVNULL, cwd=directory
+    )
+    try:
+        until = time.monotonic() + 60
+        while subprocess.run(
+            [programs / "pg_isready", "-h", "127.0.0.1", "-p", str(port)], capture_output=True
+        ).returncode:
+            assert time.monotonic() < until and server.poll() is None
+            time.sleep(0.1)
+        yield f"postgresql://portcullis@127.0.0.1:{port}/postgres"
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(30)

@@ -1,0 +1,58 @@
+"""The OpenAPI document: complete, and true under fire."""
+
+import json
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis.checks import not_a_server_error
+
+from service.api import ServiceSettings, create_app
+
+EXAMPLES = 15
+"""Per operation: enough to try each kind of body, few enough for a minute."""
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory):
+    app = create_app(ServiceSettings(data=tmp_path_factory.mktemp("openapi"), job_workers=0, receive_seconds=2))
+    yield app
+    app.state.service.store.close()
+
+
+def operations(document):
+    return [(path, method, one) for path, item in document["paths"].items() for method, one in item.items()]
+
+
+def test_every_route_is_documented(app):
+    document = app.openapi()
+    for path, method, operation in operations(document):
+        where = f"{method} {path}"
+        assert operation["summary"], where
+        assert operation["description"], where
+        if path.startswith("/v1"):
+            assert {"401", "403"} <= operation["responses"].keys(), where
+            assert operation["security"], where
+        for status, response in operation["responses"].items():
+            assert response["description"], (where, status)
+            if status.startswith("4"):
+                content = response["content"]["application/problem+json"]
+                assert content["examples"], (where, status)
+        if method in {"post", "put"}:
+            assert operation["requestBody"]["content"], where
+    assert "HTTPValidationError" not in json.dumps(document), "the framework's errors echo what was sent"
+
+
+def test_nothing_makes_it_fall_over(app):
+    schema = schemathesis.openapi.from_asgi("/openapi.json", app, headers={"Host": "127.0.0.1"})
+    seen = set()
+    for operation in schema.get_all_operations():
+
+        @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), database=None)
+        @given(case=operation.ok().as_strategy())
+        def ask(case):
+            answer = case.call_and_validate(base_url="http://127.0.0.1", checks=[not_a_server_error])
+            seen.add(answer.status_code)
+
+        ask()
+    assert {200, 404, 422} <= seen
