@@ -147,12 +147,8 @@ def postgres_server(directory):
         [*as_user, str(programs / "postgres"), "-D", str(data), *options], stderr=subprocess.DEVNULL, cwd=directory
     )
     try:
-        until = time.monotonic() + 60
-        while subprocess.run(
-            [programs / "pg_isready", "-h", "127.0.0.1", "-p", str(port)], capture_output=True
-        ).returncode:
-            assert time.monotonic() < until and server.poll() is None
-            time.sleep(0.1)
+        asking = [programs / "pg_isready", "-h", "127.0.0.1", "-p", str(port)]
+        wait_until(lambda: subprocess.run(asking, capture_output=True, check=False).returncode == 0, seconds=60)
         yield f"postgresql://portcullis@127.0.0.1:{port}/postgres"
     finally:
         server.send_signal(signal.SIGINT)

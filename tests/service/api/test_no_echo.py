@@ -124,7 +124,7 @@ def test_nothing_that_was_sent_is_seen_again(request, heard, with_tokens):
             listener.ask(method, path, headers={**own, "Accept": MARK, "Range": f"bytes={MARK}"})
             listener.ask(method, path, headers={"Authorization": f"Bearer {MARK}"})
             listener.ask(method, path, headers={**own, "Cookie": MARK, "Idempotency-Key": f"{MARK} {MARK}"})
-            listener.ask(method, path, params={one: MARK for one in ("state", "limit", "after", MARK)}, headers=own)
+            listener.ask(method, path, params=dict.fromkeys(("state", "limit", "after", MARK), MARK), headers=own)
             listener.ask(method, path, content=MARK.encode(), headers=own)
             listener.ask(method, path, json={MARK: MARK}, headers=own)
             listener.ask(method, path, files={MARK: (MARK, MARK)}, headers=own)
