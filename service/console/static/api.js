@@ -20,13 +20,22 @@ export class ProblemError extends Error {
 const authorization = () => (token.get() ? { Authorization: `Bearer ${token.get()}` } : {});
 
 /** The answer to a request, or a ProblemError. */
-export async function request(method, path, { headers = {}, body, signal } = {}) {
+async function request(method, path, { headers = {}, body, signal } = {}) {
   let answer;
   try {
-    answer = await fetch(path, { method, headers: { ...authorization(), ...headers }, body, signal, cache: "no-store" });
+    answer = await fetch(path, {
+      method,
+      headers: { ...authorization(), ...headers },
+      body,
+      signal,
+      cache: "no-store",
+    });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ProblemError({ title: "The service does not answer", detail: "It may be stopped, or the network is down." });
+    throw new ProblemError({
+      title: "The service does not answer",
+      detail: "It may be stopped, or the network is down.",
+    });
   }
   if (!answer.ok) throw new ProblemError(parsed(await answer.text(), answer.status));
   return answer;
@@ -64,9 +73,16 @@ export function upload(path, parts, headers = {}, progress = () => {}) {
   return new Promise((resolve, reject) => {
     const sending = new XMLHttpRequest();
     sending.open("POST", path);
-    for (const [name, value] of Object.entries({ ...authorization(), ...headers })) sending.setRequestHeader(name, value);
+    for (const [name, value] of Object.entries({ ...authorization(), ...headers }))
+      sending.setRequestHeader(name, value);
     sending.upload.onprogress = (event) => progress(event.loaded / event.total);
-    sending.onerror = () => reject(new ProblemError({ title: "The upload was interrupted", detail: "The service may have refused its size, or is stopped." }));
+    sending.onerror = () =>
+      reject(
+        new ProblemError({
+          title: "The upload was interrupted",
+          detail: "The service may have refused its size, or is stopped.",
+        }),
+      );
     sending.onload = () => {
       if (sending.status < 300) resolve(JSON.parse(sending.responseText));
       else reject(new ProblemError(parsed(sending.responseText, sending.status)));
@@ -96,7 +112,10 @@ export async function* events(path, signal) {
     const blocks = (rest + value).replaceAll("\r\n", "\n").split("\n\n");
     rest = blocks.pop();
     for (const block of blocks) {
-      const data = block.split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5).trim());
+      const data = block
+        .split("\n")
+        .filter((line) => line.startsWith("data:"))
+        .map((line) => line.slice(5).trim());
       if (data.length) yield JSON.parse(data.join("\n"));
     }
   }

@@ -28,7 +28,9 @@ function startTabs() {
   for (const tab of tabs) tab.addEventListener("click", () => select(tab));
   byId("tabs").addEventListener("keydown", (event) => {
     const place = tabs.indexOf(document.activeElement);
-    const next = { Home: 0, End: tabs.length - 1 }[event.key] ?? (event.key in steps ? (place + steps[event.key] + tabs.length) % tabs.length : null);
+    const next =
+      { Home: 0, End: tabs.length - 1 }[event.key] ??
+      (event.key in steps ? (place + steps[event.key] + tabs.length) % tabs.length : null);
     if (next === null) return;
     event.preventDefault();
     select(tabs[next], { focus: true });

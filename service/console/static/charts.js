@@ -8,8 +8,8 @@ const HEIGHT = 64;
 const SHORTEST = 60;
 
 /**
- * A chart of the last minutes, up to `longest` seconds of them. `lines` name what is drawn, each {key, name}; samples are {time, [key]: value}.
- * Shows the newest values, or those under the pointer.
+ * A chart of the last minutes, up to `longest` seconds of them. `lines` name what is drawn, each {key, name};
+ * samples are {time, [key]: value}. Shows the newest values, or those under the pointer.
  */
 export function lineChart(title, lines, format, longest) {
   const paths = lines.map((_, place) => svg("path", { class: `line line-${place + 1}` }));
@@ -27,7 +27,13 @@ export function lineChart(title, lines, format, longest) {
   const top = h("span");
   const when = h("span");
   const legend = lines.map((line, place) =>
-    h("span", { className: lines.length > 1 ? `key key-${place + 1}` : "" }, lines.length > 1 ? `${line.name} ` : "", values[place]));
+    h(
+      "span",
+      { className: lines.length > 1 ? `key key-${place + 1}` : "" },
+      lines.length > 1 ? `${line.name} ` : "",
+      values[place],
+    ),
+  );
   const element = h(
     "figure",
     {},
@@ -51,7 +57,8 @@ export function lineChart(title, lines, format, longest) {
       const points = own.map((sample) => `${x(sample)} ${y(sample[lines[place].key])}`);
       paths[place].setAttribute("d", points.length > 1 ? `M${points.join("L")}` : "");
       if (areas.length) {
-        const closed = points.length > 1 ? `M${x(own[0])} ${HEIGHT}L${points.join("L")}L${x(own.at(-1))} ${HEIGHT}Z` : "";
+        const closed =
+          points.length > 1 ? `M${x(own[0])} ${HEIGHT}L${points.join("L")}L${x(own.at(-1))} ${HEIGHT}Z` : "";
         areas[0].setAttribute("d", closed);
       }
     });
@@ -101,7 +108,9 @@ export function bullet({ asked, achieved, more_is_safer: moreIsSafer, holds }) {
     { class: "bullet", width: "100%", height: 18, "aria-hidden": "true" },
     svg("rect", { class: "track", width: "100%", height: 18 }),
     svg("rect", { class: "allowed", x: start, width, height: 18 }),
-    achieved === null || achieved === undefined ? null : svg("rect", { class: holds ? "good" : "bad", y: 6, width: at(achieved), height: 6 }),
+    achieved === null || achieved === undefined
+      ? null
+      : svg("rect", { class: holds ? "good" : "bad", y: 6, width: at(achieved), height: 6 }),
     svg("line", { class: "limit", x1: at(asked), x2: at(asked), y1: 1, y2: 17 }),
   );
 }

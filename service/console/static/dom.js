@@ -15,7 +15,8 @@ function made(element, attributes, children) {
 
 export const h = (tag, attributes = {}, ...children) => made(document.createElement(tag), attributes, children);
 
-export const svg = (tag, attributes = {}, ...children) => made(document.createElementNS(SVG, tag), attributes, children);
+export const svg = (tag, attributes = {}, ...children) =>
+  made(document.createElementNS(SVG, tag), attributes, children);
 
 export const byId = (id) => document.getElementById(id);
 
@@ -40,7 +41,8 @@ export function field(label, input, hint) {
   return h("div", { className: "field" }, h("label", { htmlFor: input.id }, label), input, note);
 }
 
-export const button = (text, onclick, kind = "quiet") => h("button", { type: "button", className: kind, onclick }, text);
+export const button = (text, onclick, kind = "quiet") =>
+  h("button", { type: "button", className: kind, onclick }, text);
 
 /** Make a button of what cannot be undone: it wants a second press, soon after the first. */
 export function twice(made, warning, action) {
@@ -73,8 +75,27 @@ export function table(caption, head, rows) {
       "table",
       {},
       h("caption", { className: "hidden" }, caption),
-      h("thead", {}, h("tr", {}, head.map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", {}, rows.map(([first, ...rest]) => h("tr", {}, h("th", { scope: "row" }, first), rest.map((cell) => h("td", {}, cell))))),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          head.map((name) => h("th", { scope: "col" }, name)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map(([first, ...rest]) =>
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, first),
+            rest.map((cell) => h("td", {}, cell)),
+          ),
+        ),
+      ),
     ),
   );
 }

@@ -36,7 +36,12 @@ const looksLikePolicy = (file) => /\.(ya?ml|json)$/i.test(file.name);
 export function policyField() {
   const source = h("select", {}, h("option", { value: "" }, "from a file"));
   const policy = fileField("Policy file", { hint: "YAML or JSON", accept: ".yaml,.yml,.json" });
-  const hierarchies = fileField("Hierarchy files", { hint: "CSV files that the policy names, if any", multiple: true, required: false, accept: ".csv" });
+  const hierarchies = fileField("Hierarchy files", {
+    hint: "CSV files that the policy names, if any",
+    multiple: true,
+    required: false,
+    accept: ".csv",
+  });
   const fromFile = h("div", { className: "row" }, policy.element, hierarchies.element);
   const show = () => {
     fromFile.hidden = source.value !== "";
@@ -70,12 +75,18 @@ export function policyField() {
       const named = namedFiles((await (dropped ?? policy.input.files[0])?.text()) ?? "");
       const trees = files.filter((file) => named.has(file.name));
       return {
-        own: [[policy.input, dropped ? [dropped] : []], [hierarchies.input, trees]],
+        own: [
+          [policy.input, dropped ? [dropped] : []],
+          [hierarchies.input, trees],
+        ],
         rest: files.filter((file) => file !== dropped && !trees.includes(file)),
       };
     },
     name: () => source.value,
-    text: async () => (source.value ? (await get(`/v1/policies/${encodeURIComponent(source.value)}`)).text : policy.input.files[0].text()),
+    text: async () =>
+      source.value
+        ? (await get(`/v1/policies/${encodeURIComponent(source.value)}`)).text
+        : policy.input.files[0].text(),
     files: () => (source.value ? [] : [...hierarchies.input.files]),
   };
 }

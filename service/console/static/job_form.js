@@ -20,7 +20,11 @@ export function jobForm(onsubmitted) {
     "form",
     { className: "card drop", "aria-label": "New job" },
     h("h3", {}, "New job"),
-    h("p", { className: "note" }, "Drop a table and a policy here, or choose them. The upload is deleted when the job ends."),
+    h(
+      "p",
+      { className: "note" },
+      "Drop a table and a policy here, or choose them. The upload is deleted when the job ends.",
+    ),
     tableFile.element,
     policy.element,
     guarantee.element,
@@ -55,7 +59,11 @@ async function jobParts(tableFile, policy, guarantee) {
   if (!guarantee && policy.name()) return { ...parts, policy_name: policy.name() };
   const text = await policy.text();
   const changed = guarantee ? withGuarantee(text, guarantee) : text;
-  if (changed === null) throw new ProblemError({ title: "The guarantee of this policy cannot be replaced", detail: "Its text is neither JSON nor YAML in block style." });
+  if (changed === null)
+    throw new ProblemError({
+      title: "The guarantee of this policy cannot be replaced",
+      detail: "Its text is neither JSON nor YAML in block style.",
+    });
   return { ...parts, policy: new File([changed], "policy.yaml", { type: "application/yaml" }) };
 }
 

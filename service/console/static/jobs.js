@@ -9,7 +9,11 @@ import { openReport } from "./report_dialog.js";
 
 const EVERY = 2_000;
 const STATES = ["queued", "running", "succeeded", "failed", "cancelled"];
-const FORMATS = [["CSV", "text/csv", "csv"], ["Parquet", "application/vnd.apache.parquet", "parquet"], ["JSON lines", "application/x-ndjson", "jsonl"]];
+const FORMATS = [
+  ["CSV", "text/csv", "csv"],
+  ["Parquet", "application/vnd.apache.parquet", "parquet"],
+  ["JSON lines", "application/x-ndjson", "jsonl"],
+];
 /** A browser opens six connections to a service at most; jobs beyond these are followed by polling. */
 const MOST_FOLLOWED = 2;
 
@@ -31,14 +35,23 @@ export function startJobs(panel) {
 function jobList() {
   const rows = new Map();
   const followed = new Set();
-  const state = h("select", {}, h("option", { value: "" }, "all"), STATES.map((name) => h("option", {}, name)));
+  const state = h(
+    "select",
+    {},
+    h("option", { value: "" }, "all"),
+    STATES.map((name) => h("option", {}, name)),
+  );
   const body = h("ol", { className: "jobs", "aria-label": "Jobs, newest first" });
   const empty = h("p", { className: "empty", hidden: true }, "No job yet.");
   const more = button("Older jobs", () => older());
   const pages = { after: null };
 
   function show(job) {
-    if (!rows.has(job.id)) rows.set(job.id, jobRow(job.id, (id) => drop(id)));
+    if (!rows.has(job.id))
+      rows.set(
+        job.id,
+        jobRow(job.id, (id) => drop(id)),
+      );
     rows.get(job.id).update(job);
     if (!ended(job)) follow(job.id);
   }
@@ -63,7 +76,8 @@ function jobList() {
     }
   }
 
-  const query = (after) => `/v1/jobs?limit=25${state.value ? `&state=${state.value}` : ""}${after ? `&after=${encodeURIComponent(after)}` : ""}`;
+  const query = (after) =>
+    `/v1/jobs?limit=25${state.value ? `&state=${state.value}` : ""}${after ? `&after=${encodeURIComponent(after)}` : ""}`;
 
   async function load(after) {
     try {
@@ -117,7 +131,14 @@ function jobList() {
   addEventListener("token", restart);
 
   return {
-    element: h("div", { className: "card" }, h("div", { className: "head" }, h("h3", {}, "Jobs"), field("State", state)), empty, body, more),
+    element: h(
+      "div",
+      { className: "card" },
+      h("div", { className: "head" }, h("h3", {}, "Jobs"), field("State", state)),
+      empty,
+      body,
+      more,
+    ),
     refresh,
     add(job) {
       show(job);
@@ -128,15 +149,25 @@ function jobList() {
 }
 
 function jobRow(id, ondeleted) {
-  const [name, badge, words, times] = [h("b"), h("span", { className: "badge" }), h("span", { className: "words" }), h("small")];
+  const [name, badge, words, times] = [
+    h("b"),
+    h("span", { className: "badge" }),
+    h("span", { className: "words" }),
+    h("small"),
+  ];
   const bar = h("progress", { "aria-label": "Progress" });
   const actions = h("div", { className: "actions" });
   const problem = h("div", { role: "alert" });
   const failure = h("div");
-  const element = h("li", { id: `job-${id}` },
+  const element = h(
+    "li",
+    { id: `job-${id}` },
     h("div", { className: "head" }, name, badge, times),
     h("div", { className: "progress" }, bar, words),
-    failure, actions, problem);
+    failure,
+    actions,
+    problem,
+  );
   let known = {};
 
   const act = (action) => attempt(problem, action);
@@ -148,18 +179,26 @@ function jobRow(id, ondeleted) {
       return made;
     };
     const report = job.links.report && label("Report", () => act(() => openReport(job)), "main");
-    const results = job.links.result ? FORMATS.map(([text, type, ending]) => label(text, () => act(() => download(job.links.result, type, `${job.policy}.${ending}`)))) : [];
+    const results = job.links.result
+      ? FORMATS.map(([text, type, ending]) =>
+          label(text, () => act(() => download(job.links.result, type, `${job.policy}.${ending}`))),
+        )
+      : [];
     const end = ended(job)
-      ? twice(label("Delete"), "Press again to delete the job with its result.", () => act(async () => {
-        await remove(job.links.self);
-        say("The job is deleted.");
-        ondeleted(id);
-      }))
-      : label("Cancel", (event) => act(async () => {
-        event.target.disabled = true;
-        await remove(job.links.self);
-        say("The job is being cancelled.");
-      }));
+      ? twice(label("Delete"), "Press again to delete the job with its result.", () =>
+          act(async () => {
+            await remove(job.links.self);
+            say("The job is deleted.");
+            ondeleted(id);
+          }),
+        )
+      : label("Cancel", (event) =>
+          act(async () => {
+            event.target.disabled = true;
+            await remove(job.links.self);
+            say("The job is being cancelled.");
+          }),
+        );
     return [report, ...results, end].filter(Boolean);
   }
 
@@ -187,7 +226,10 @@ function jobRow(id, ondeleted) {
 function showProgress(job, bar, words) {
   bar.hidden = ended(job);
   if (ended(job)) {
-    const took = job.started_at && job.finished_at ? `took ${seconds((new Date(job.finished_at) - new Date(job.started_at)) / 1000)}` : "";
+    const took =
+      job.started_at && job.finished_at
+        ? `took ${seconds((new Date(job.finished_at) - new Date(job.started_at)) / 1000)}`
+        : "";
     const kept = job.state === "succeeded" && job.expires_at ? `kept until ${moment(job.expires_at)}` : "";
     return write(words, [took, kept].filter(Boolean).join(", "));
   }

@@ -6,22 +6,19 @@ const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignif
 
 const none = (value) => value === null || value === undefined || Number.isNaN(value);
 
-export const number = (value) => (none(value) ? "–" : Math.abs(value) >= 1000 ? whole.format(value) : short.format(value));
+export const number = (value) =>
+  none(value) ? "–" : Math.abs(value) >= 1000 ? whole.format(value) : short.format(value);
 
 export const compactNumber = (value) => (none(value) ? "–" : compact.format(value));
 
-export const percent = (share) => (none(share) ? "–" : share > 0 && share < 0.001 ? "< 0.1 %" : `${short.format(100 * share)} %`);
+export const percent = (share) =>
+  none(share) ? "–" : share > 0 && share < 0.001 ? "< 0.1 %" : `${short.format(100 * share)} %`;
 
 export function seconds(value) {
   if (none(value)) return "–";
   if (value < 1) return `${whole.format(1000 * value)} ms`;
   if (value < 120) return `${short.format(value)} s`;
   return value < 7200 ? `${whole.format(value / 60)} min` : `${short.format(value / 3600)} h`;
-}
-
-export function bytes(value) {
-  const power = Math.min(3, Math.floor(Math.log(Math.max(value, 1)) / Math.log(1000)));
-  return `${short.format(value / 1000 ** power)} ${["B", "kB", "MB", "GB"][power]}`;
 }
 
 /** A time of today as a clock shows it, any other with its date. */

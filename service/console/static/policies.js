@@ -22,8 +22,15 @@ guarantee: {algorithm: sabre, k: 5, t: 0.2}
 
 export function startPolicies(panel) {
   const editor = policyEditor(() => list.refresh());
-  const list = policyList((name) => editor.load(name), () => editor.begin(), editor.files);
-  panel.append(h("h2", { className: "hidden" }, "Policies"), h("div", { className: "two" }, list.element, editor.element));
+  const list = policyList(
+    (name) => editor.load(name),
+    () => editor.begin(),
+    editor.files,
+  );
+  panel.append(
+    h("h2", { className: "hidden" }, "Policies"),
+    h("div", { className: "two" }, list.element, editor.element),
+  );
   panel.addEventListener("shown", () => {
     list.refresh();
     editor.begin({ unlessFilled: true });
@@ -38,8 +45,16 @@ function policyList(onchosen, onnew, files) {
   async function refresh() {
     try {
       const { policies } = await get("/v1/policies");
-      body.replaceChildren(...policies.map(({ name, updated_at: updated }) =>
-        h("li", {}, button(name, () => onchosen(name), "link"), h("small", {}, moment(updated)))));
+      body.replaceChildren(
+        ...policies.map(({ name, updated_at: updated }) =>
+          h(
+            "li",
+            {},
+            button(name, () => onchosen(name), "link"),
+            h("small", {}, moment(updated)),
+          ),
+        ),
+      );
       empty.hidden = policies.length > 0;
       announce("policies", null);
     } catch (error) {
@@ -47,16 +62,38 @@ function policyList(onchosen, onnew, files) {
       announce("policies", error.problem);
     }
   }
-  return { element: h("div", { className: "card" }, h("h3", {}, "Stored"), empty, body, h("div", { className: "actions" }, button("New policy", onnew)), files), refresh };
+  return {
+    element: h(
+      "div",
+      { className: "card" },
+      h("h3", {}, "Stored"),
+      empty,
+      body,
+      h("div", { className: "actions" }, button("New policy", onnew)),
+      files,
+    ),
+    refresh,
+  };
 }
 
 function policyEditor(onchanged) {
-  const text = h("textarea", { spellcheck: false, wrap: "off", rows: 22, "aria-label": "Policy", "aria-describedby": "policy-verdict" });
+  const text = h("textarea", {
+    spellcheck: false,
+    wrap: "off",
+    rows: 22,
+    "aria-label": "Policy",
+    "aria-describedby": "policy-verdict",
+  });
   const lines = h("pre", { className: "lines", "aria-hidden": "true" });
   const verdict = h("div", { id: "policy-verdict", role: "status", className: "verdicts" });
   const problem = h("div", { role: "alert" });
   const opened = fileField("Open a file", { required: false, accept: ".yaml,.yml,.json" });
-  const hierarchies = fileField("Hierarchy files", { required: false, multiple: true, accept: ".csv", hint: "CSV files that the policy names, if any" });
+  const hierarchies = fileField("Hierarchy files", {
+    required: false,
+    multiple: true,
+    accept: ".csv",
+    hint: "CSV files that the policy names, if any",
+  });
   const save = h("button", { type: "button", className: "main", onclick: () => store() }, "Save");
   const erase = twice(button("Delete"), "Press again to delete the policy.", () => drop());
   let timer;
@@ -83,9 +120,18 @@ function policyEditor(onchanged) {
   }
 
   function number(problems) {
-    const marked = new Set(problems.map(({ path }) => locate(text.value, path)).filter(Boolean).map(({ start }) => text.value.slice(0, start).split("\n").length));
+    const marked = new Set(
+      problems
+        .map(({ path }) => locate(text.value, path))
+        .filter(Boolean)
+        .map(({ start }) => text.value.slice(0, start).split("\n").length),
+    );
     const all = text.value.split("\n").map((_, place) => place + 1);
-    lines.replaceChildren(...all.map((line) => h("span", { className: marked.has(line) ? "wrong" : "" }, marked.has(line) ? `✗ ${line}\n` : `${line}\n`)));
+    lines.replaceChildren(
+      ...all.map((line) =>
+        h("span", { className: marked.has(line) ? "wrong" : "" }, marked.has(line) ? `✗ ${line}\n` : `${line}\n`),
+      ),
+    );
     lines.scrollTop = text.scrollTop;
   }
 
@@ -99,7 +145,14 @@ function policyEditor(onchanged) {
       if (asked !== text.value) return;
       problems = found.problems;
       checked = found.usable ? found : null;
-      verdict.replaceChildren(found.usable ? usable(found) : problemView({ title: `${problems.length === 1 ? "One problem" : `${problems.length} problems`}`, errors: problems }, go));
+      verdict.replaceChildren(
+        found.usable
+          ? usable(found)
+          : problemView(
+              { title: `${problems.length === 1 ? "One problem" : `${problems.length} problems`}`, errors: problems },
+              go,
+            ),
+      );
     } catch (error) {
       if (!(error instanceof ProblemError)) throw error;
       problems = error.problem.errors ?? [];
@@ -111,13 +164,17 @@ function policyEditor(onchanged) {
 
   async function store() {
     const { name } = checked;
-    await attempt(problem, async () => {
-      await send("PUT", `/v1/policies/${encodeURIComponent(name)}`, parts());
-      say(`Policy ${name} is saved.`);
-      erase.hidden = false;
-      erase.dataset.name = name;
-      onchanged();
-    }, go);
+    await attempt(
+      problem,
+      async () => {
+        await send("PUT", `/v1/policies/${encodeURIComponent(name)}`, parts());
+        say(`Policy ${name} is saved.`);
+        erase.hidden = false;
+        erase.dataset.name = name;
+        onchanged();
+      },
+      go,
+    );
   }
 
   async function drop() {
@@ -137,24 +194,41 @@ function policyEditor(onchanged) {
   });
   text.addEventListener("scroll", () => (lines.scrollTop = text.scrollTop));
   hierarchies.input.addEventListener("change", check);
-  opened.input.addEventListener("change", async () => opened.input.files.length && fill(await opened.input.files[0].text()));
+  opened.input.addEventListener(
+    "change",
+    async () => opened.input.files.length && fill(await opened.input.files[0].text()),
+  );
 
   return {
-    element: h("div", { className: "card" },
+    element: h(
+      "div",
+      { className: "card" },
       h("h3", {}, "Policy"),
-      h("div", { className: "editor" }, lines, text), verdict, problem, h("div", { className: "actions" }, save, erase)),
+      h("div", { className: "editor" }, lines, text),
+      verdict,
+      problem,
+      h("div", { className: "actions" }, save, erase),
+    ),
     files: [opened.element, hierarchies.element],
     begin: ({ unlessFilled = false } = {}) => (unlessFilled && text.value ? null : fill(FIRST)),
-    load: (name) => attempt(problem, async () => {
-      const stored = await get(`/v1/policies/${encodeURIComponent(name)}`);
-      await fill(`${pretty(JSON.parse(stored.text))}\n`, name);
-      text.focus();
-    }),
+    load: (name) =>
+      attempt(problem, async () => {
+        const stored = await get(`/v1/policies/${encodeURIComponent(name)}`);
+        await fill(`${pretty(JSON.parse(stored.text))}\n`, name);
+        text.focus();
+      }),
   };
 }
 
 function usable({ name, kind, models, fingerprint }) {
   const use = { table: "for tables", stream: "for streams", audit: "for audits only: it names no algorithm" };
-  const asked = Object.entries(models).map(([model, value]) => `${model} ${value}`).join(", ");
-  return h("p", { className: "verdict good" }, `✓ ${name}: usable ${use[kind]}; guarantees ${asked}.`, h("small", {}, ` Fingerprint ${fingerprint.slice(0, 16)}…`));
+  const asked = Object.entries(models)
+    .map(([model, value]) => `${model} ${value}`)
+    .join(", ");
+  return h(
+    "p",
+    { className: "verdict good" },
+    `✓ ${name}: usable ${use[kind]}; guarantees ${asked}.`,
+    h("small", {}, ` Fingerprint ${fingerprint.slice(0, 16)}…`),
+  );
 }

@@ -3,7 +3,7 @@
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
 /** `schema.quasi.'a.b'.min` or `schema.public[0]` as its parts; places in lists are left out. */
-export function pathParts(path) {
+function pathParts(path) {
   const parts = path.match(/'[^']*'|[^.[\]']+|\[\d+\]/g) ?? [];
   return parts.filter((part) => !part.startsWith("[")).map((part) => part.replaceAll("'", ""));
 }

@@ -7,8 +7,14 @@ import { byId, h } from "./dom.js";
 export function problemView(problem, onplace) {
   const places = (problem.errors ?? []).map((place) => {
     const path = place.path ? h("code", {}, place.path) : h("span", {}, "the whole");
-    const named = onplace && place.path ? h("button", { type: "button", className: "link", onclick: () => onplace(place.path) }, path) : path;
-    const nearest = place.nearest === null || place.nearest === undefined ? null : h("span", {}, ` Nearest that works: ${place.nearest}.`);
+    const named =
+      onplace && place.path
+        ? h("button", { type: "button", className: "link", onclick: () => onplace(place.path) }, path)
+        : path;
+    const nearest =
+      place.nearest === null || place.nearest === undefined
+        ? null
+        : h("span", {}, ` Nearest that works: ${place.nearest}.`);
     return h("li", {}, named, ": ", place.reason, nearest);
   });
   return h(

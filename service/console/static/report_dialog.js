@@ -15,7 +15,9 @@ export async function openReport(job) {
       "div",
       { className: "actions" },
       h("h2", {}, job.policy),
-      job.kind === "audit" ? null : button("Save as page", () => download(path, "text/html", `${job.policy}-report.html`)),
+      job.kind === "audit"
+        ? null
+        : button("Save as page", () => download(path, "text/html", `${job.policy}-report.html`)),
       button("Save as JSON", () => download(path, "application/json", `${job.policy}-report.json`)),
       h("button", { type: "button", className: "main", autofocus: true, onclick: close }, "Close"),
     ),

@@ -15,7 +15,8 @@ function mapping(schema, definitions, given) {
   });
   return {
     elements: parts.map((part) => part.element),
-    read: () => Object.fromEntries(parts.map((part) => [part.name, part.read()]).filter(([, value]) => value !== undefined)),
+    read: () =>
+      Object.fromEntries(parts.map((part) => [part.name, part.read()]).filter(([, value]) => value !== undefined)),
   };
 }
 
@@ -42,24 +43,42 @@ function group(name, schema, definitions, given, hint) {
     const value = inner.read();
     return Object.keys(value).length ? value : undefined;
   };
-  return { element: h("fieldset", {}, h("legend", {}, name), hint ? h("small", {}, hint) : null, inner.elements), read };
+  return {
+    element: h("fieldset", {}, h("legend", {}, name), hint ? h("small", {}, hint) : null, inner.elements),
+    read,
+  };
 }
 
 /** A bare value or a mapping, say: one of them is shown at a time. */
 function choiceOfForms(name, allowed, definitions, given, required, hint) {
   const mappingGiven = given !== null && typeof given === "object";
-  const first = Math.max(allowed.findIndex((one) => Boolean(one.properties) === mappingGiven), 0);
+  const first = Math.max(
+    allowed.findIndex((one) => Boolean(one.properties) === mappingGiven),
+    0,
+  );
   const bodies = allowed.map((one, place) => {
     const own = place === first ? given : undefined;
     return one.properties ? group(name, one, definitions, own, hint) : simple(name, one, own, required, hint);
   });
-  const chosen = h("select", { id: newId("form") }, allowed.map((one, place) => h("option", { value: place, selected: place === first }, one.properties ? "in detail" : "a number")));
-  const show = () => bodies.forEach((body, place) => {
-    body.element.hidden = place !== Number(chosen.value);
-    body.element.disabled = body.element.hidden;
-  });
+  const chosen = h(
+    "select",
+    { id: newId("form") },
+    allowed.map((one, place) =>
+      h("option", { value: place, selected: place === first }, one.properties ? "in detail" : "a number"),
+    ),
+  );
+  const show = () =>
+    bodies.forEach((body, place) => {
+      body.element.hidden = place !== Number(chosen.value);
+      body.element.disabled = body.element.hidden;
+    });
   chosen.addEventListener("change", show);
-  const element = h("div", { className: "forms" }, field(`${name}, given as`, chosen), bodies.map((body) => body.element));
+  const element = h(
+    "div",
+    { className: "forms" },
+    field(`${name}, given as`, chosen),
+    bodies.map((body) => body.element),
+  );
   show();
   return { element, read: () => bodies[Number(chosen.value)].read() };
 }
@@ -78,7 +97,11 @@ function toggle(name, given, hint) {
 
 function choice(name, schema, given, hint) {
   const options = schema.enum ?? [schema.const];
-  const input = h("select", {}, options.map((value) => h("option", { value, selected: value === given }, value)));
+  const input = h(
+    "select",
+    {},
+    options.map((value) => h("option", { value, selected: value === given }, value)),
+  );
   return { element: field(name, input, hint), read: () => input.value };
 }
 
@@ -97,7 +120,12 @@ function numeric(name, schema, given, required, hint) {
 
 /** Anything else is written as JSON. */
 function json(name, given, hint) {
-  const input = h("input", { type: "text", value: given === undefined ? "" : JSON.stringify(given), placeholder: "JSON", spellcheck: false });
+  const input = h("input", {
+    type: "text",
+    value: given === undefined ? "" : JSON.stringify(given),
+    placeholder: "JSON",
+    spellcheck: false,
+  });
   const read = () => {
     if (!input.value.trim()) return undefined;
     try {

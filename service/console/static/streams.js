@@ -8,20 +8,41 @@ import { announce } from "./problems.js";
 
 const EVERY = 2_000;
 const SPAN = 300;
+/** Seconds over which a rate is measured: events arrive and leave in batches. */
+const RATE_SPAN = 12;
 
 const CHARTS = [
-  { title: "Events per second", lines: [{ key: "in", name: "in" }, { key: "out", name: "out" }], format: compactNumber },
+  {
+    title: "Events per second",
+    lines: [
+      { key: "in", name: "in" },
+      { key: "out", name: "out" },
+    ],
+    format: compactNumber,
+  },
   { title: "Delay", lines: [{ key: "delay", name: "delay" }], format: seconds },
   { title: "Loss", lines: [{ key: "loss", name: "loss" }], format: percent },
   { title: "Open clusters", lines: [{ key: "clusters", name: "open clusters" }], format: compactNumber },
   { title: "Suppressed per second", lines: [{ key: "suppressed", name: "suppressed" }], format: compactNumber },
-  { title: "Lag", lines: [{ key: "lag", name: "events behind" }], format: compactNumber },
+  {
+    title: "Events not yet out",
+    lines: [
+      { key: "waiting", name: "waiting" },
+      { key: "lag", name: "lag" },
+    ],
+    format: compactNumber,
+  },
 ];
 
 export function startStreams(panel) {
   const cards = new Map();
-  const empty = h("p", { className: "empty", hidden: true }, "No stream is known. Start one with ", h("code", {}, "portcullis run POLICY"),
-    " and name its status address in the service's settings.");
+  const empty = h(
+    "p",
+    { className: "empty", hidden: true },
+    "No stream is known. Start one with ",
+    h("code", {}, "portcullis run POLICY"),
+    " and name its status address in the service's settings.",
+  );
   const list = h("div", { className: "streams" });
   panel.append(h("h2", { className: "hidden" }, "Streams"), empty, list);
   let timer;
@@ -42,7 +63,8 @@ export function startStreams(panel) {
       const names = new Set(streams.map((stream) => stream.name));
       for (const name of cards.keys()) if (!names.has(name)) cards.delete(name);
       const shown = [...cards.values()].map((card) => card.element);
-      if (shown.length !== list.children.length || shown.some((one, place) => one !== list.children[place])) list.replaceChildren(...shown);
+      if (shown.length !== list.children.length || shown.some((one, place) => one !== list.children[place]))
+        list.replaceChildren(...shown);
       empty.hidden = shown.length > 0;
       announce("streams", silent.length ? { title: "Workers do not answer", detail: silent.join(", ") } : null);
     } catch (error) {
@@ -68,9 +90,13 @@ function together({ name, input, output, workers }) {
   const mean = (key) => {
     const publishing = workers.filter((worker) => worker.gauges.assigned > 0 && worker.counts.released > 0);
     const partitions = publishing.reduce((sum, worker) => sum + worker.gauges.assigned, 0);
-    return partitions ? publishing.reduce((sum, worker) => sum + worker.gauges[key] * worker.gauges.assigned, 0) / partitions : NaN;
+    return partitions
+      ? publishing.reduce((sum, worker) => sum + worker.gauges[key] * worker.gauges.assigned, 0) / partitions
+      : NaN;
   };
-  const refused = workers.flatMap((worker) => Object.entries(worker.counts)).filter(([key]) => key.startsWith("refused."));
+  const refused = workers
+    .flatMap((worker) => Object.entries(worker.counts))
+    .filter(([key]) => key.startsWith("refused."));
   return {
     name,
     route: `${input} → ${output}`,
@@ -100,7 +126,11 @@ function leastSafe(workers) {
   const found = new Map();
   for (const one of workers.flatMap((worker) => worker.guarantee)) {
     const known = found.get(one.model);
-    const safer = known && (one.achieved === null || (known.achieved !== null && (one.more_is_safer ? one.achieved >= known.achieved : one.achieved <= known.achieved)));
+    const safer =
+      known &&
+      (one.achieved === null ||
+        (known.achieved !== null &&
+          (one.more_is_safer ? one.achieved >= known.achieved : one.achieved <= known.achieved)));
     if (!safer) found.set(one.model, one);
   }
   return [...found.values()].map((one) => ({
@@ -112,7 +142,11 @@ function leastSafe(workers) {
 const TILES = [
   ["in", (now) => compactNumber(now.taken), () => "events taken"],
   ["out", (now) => compactNumber(now.released), () => "rows published"],
-  ["suppressed", (now) => percent(now.taken ? now.suppressed / now.taken : 0), (now) => `${number(now.suppressed)} events`],
+  [
+    "suppressed",
+    (now) => percent(now.taken ? now.suppressed / now.taken : 0),
+    (now) => `${number(now.suppressed)} events`,
+  ],
   ["refused", (now) => compactNumber(now.refused), () => "records that do not fit"],
   ["delay", (now) => seconds(now.delay), (now) => (now.limit ? `at most ${seconds(now.limit)}` : "recent mean")],
   ["loss", (now) => percent(now.loss), () => "recent mean"],
@@ -126,7 +160,10 @@ function streamCard(name) {
   const alerts = h("div", { role: "alert", className: "alerts" });
   const tiles = TILES.map(([label, value, note]) => {
     const [shown, below] = [h("b"), h("small")];
-    return { element: h("div", { className: "tile", "data-tile": label }, shown, h("span", {}, label), below), update: (now) => (write(shown, value(now)), write(below, note(now))) };
+    return {
+      element: h("div", { className: "tile", "data-tile": label }, shown, h("span", {}, label), below),
+      update: (now) => (write(shown, value(now)), write(below, note(now))),
+    };
   });
   const charts = CHARTS.map((chart) => lineChart(chart.title, chart.lines, chart.format, SPAN));
   const guarantee = h("div", { className: "guarantee" });
@@ -137,22 +174,40 @@ function streamCard(name) {
     { className: "card stream", "aria-label": `Stream ${name}` },
     h("div", { className: "head" }, h("h3", {}, name), badge, route),
     alerts,
-    h("div", { className: "tiles" }, tiles.map((tile) => tile.element)),
-    h("div", { className: "charts" }, charts.map((chart) => chart.element)),
+    h(
+      "div",
+      { className: "tiles" },
+      tiles.map((tile) => tile.element),
+    ),
+    h(
+      "div",
+      { className: "charts" },
+      charts.map((chart) => chart.element),
+    ),
     guarantee,
     details,
   );
   const samples = [];
-  let before = null;
+  let recent = [];
 
   function sample(now) {
-    const rate = (key) => {
-      const grown = before ? now[key] - before[key] : -1;
-      return grown < 0 ? NaN : (1000 * grown) / (now.time - before.time);
-    };
-    samples.push({ time: now.time, in: rate("taken"), out: rate("released"), suppressed: rate("suppressed"), delay: now.delay, loss: now.loss, clusters: now.clusters, lag: now.lag });
+    const restarted = recent.length > 0 && recent.at(-1).taken > now.taken;
+    recent = restarted ? [] : recent.filter((one) => one.time > now.time - 1000 * RATE_SPAN);
+    const [first] = recent;
+    const rate = (key) => (first ? (1000 * (now[key] - first[key])) / (now.time - first.time) : NaN);
+    samples.push({
+      time: now.time,
+      in: rate("taken"),
+      out: rate("released"),
+      suppressed: rate("suppressed"),
+      delay: now.delay,
+      loss: now.loss,
+      clusters: now.clusters,
+      waiting: now.pending,
+      lag: now.lag,
+    });
     while (samples[0].time < now.time - 1000 * SPAN) samples.shift();
-    before = now;
+    recent.push(now);
   }
 
   return {
@@ -175,8 +230,12 @@ function streamCard(name) {
 
 function showAlerts(place, now) {
   const lines = now.stopped.map(([partition, why]) => `Partition ${partition} is stopped: ${why}`);
-  if (now.refusedReleases) lines.push(`${number(now.refusedReleases)} clusters were kept from leaving by the last check. This is a fault: report it.`);
-  if (now.thin) lines.push(`${number(now.thin)} partitions have too few persons within the delay: events are suppressed.`);
+  if (now.refusedReleases)
+    lines.push(
+      `${number(now.refusedReleases)} clusters were kept from leaving by the last check. This is a fault: report it.`,
+    );
+  if (now.thin)
+    lines.push(`${number(now.thin)} partitions have too few persons within the delay: events are suppressed.`);
   const key = lines.join("\n");
   if (place.dataset.key === key) return;
   place.dataset.key = key;
@@ -185,19 +244,36 @@ function showAlerts(place, now) {
 
 function guaranteeRows(guarantee) {
   if (!guarantee.length) return [];
-  return [table("Guarantee", ["guarantee", "", "achieved", "asked"], guarantee.map((one) => [
-    one.model,
-    bullet(one),
-    one.achieved === null ? "nothing published yet" : `${one.holds ? "✓" : "✗"} ${number(one.achieved)}`,
-    `${one.more_is_safer ? "at least" : "at most"} ${number(one.asked)}`,
-  ]))];
+  return [
+    table(
+      "Guarantee",
+      ["guarantee", "", "achieved", "asked"],
+      guarantee.map((one) => [
+        one.model,
+        bullet(one),
+        one.achieved === null ? "nothing published yet" : `${one.holds ? "✓" : "✗"} ${number(one.achieved)}`,
+        `${one.more_is_safer ? "at least" : "at most"} ${number(one.asked)}`,
+      ]),
+    ),
+  ];
 }
 
 function partitionTables(now) {
   const rows = now.partitions.map(([place, one]) => [
-    place, number(one.position), number(one.lag), number(one.pending), number(one.engine?.open_clusters), percent(one.loss), seconds(one.delay), one.thin ? "too few persons" : "",
+    place,
+    number(one.position),
+    number(one.lag),
+    number(one.pending),
+    number(one.engine?.open_clusters),
+    percent(one.loss),
+    seconds(one.delay),
+    one.thin ? "too few persons" : "",
   ]);
-  const workers = now.workers.map((worker) => [worker.address, worker.ready ? "ready" : worker.reason, moment(worker.started)]);
+  const workers = now.workers.map((worker) => [
+    worker.address,
+    worker.ready ? "ready" : worker.reason,
+    moment(worker.started),
+  ]);
   return [
     table("Partitions", ["partition", "position", "lag", "waiting", "open clusters", "loss", "delay", ""], rows),
     table("Workers", ["worker", "state", "started"], workers),
