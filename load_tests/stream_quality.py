@@ -329,7 +329,7 @@ class Windows:
             runs[DIRECT].append(run(SabreW, table, **given, floor=0.0))
             runs[THESIS_W].append(run(SabreW, table, **given, floor=0.0, refine="none"))
             runs[T_MONDRIAN].append(run(MondrianW, table, **given, floor=0.0))
-            slow = self.quick or width > 5
+            slow = width > (3 if self.quick else 5)
             runs[T_INCOGNITO].append(None if slow else run(IncognitoW, table, **given, floor=0.0))
         losses = panel("loss", x, chosen, runs, loss)
         times = panel("processor seconds", x, chosen, runs, lambda one: one.seconds)
