@@ -124,7 +124,7 @@ def _sentence(text: str) -> str:
 
 # An apostrophe inside a word opens nothing.
 _QUOTED = re.compile(r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
-_GOT = re.compile(r",? got [^;]*")
+_GOT = re.compile(r",? got [^;]*| of [-+.\w]+(?= cannot be met)")
 
 
 def without_given(reason: str, names: Collection[str] = ()) -> str:

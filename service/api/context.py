@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
@@ -41,7 +41,8 @@ class Service:
         )
 
 
-def service_of(request: Request) -> Service:
+# Asynchronous although nothing is awaited: other functions go to a thread, which costs more than they do.
+async def service_of(request: Request) -> Service:
     """The service that answers this request."""
     service: Service = request.app.state.service
     return service
@@ -50,7 +51,7 @@ def service_of(request: Request) -> Service:
 _BEARER = HTTPBearer(auto_error=False, description="A token of `portcullis token new`; none where none is configured.")
 
 
-def _caller(
+async def _caller(
     service: Annotated[Service, Depends(service_of)],
     given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
 ) -> Caller:
@@ -62,8 +63,8 @@ def _caller(
     return caller
 
 
-def _needs(*scopes: Scope) -> Callable[[Caller], Caller]:
-    def check(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+def _needs(*scopes: Scope) -> Callable[[Caller], Awaitable[Caller]]:
+    async def check(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
         if not caller.may(*scopes):
             raise ProblemError("forbidden", f"Needed is the scope {' or '.join(scopes)}.")
         return caller

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 STOP = "stop"
 _STEP_SECONDS = 0.1
-_NICENESS = 5
+_NICENESS = 2
 """Jobs give way to whoever answers requests."""
 
 

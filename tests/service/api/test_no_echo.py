@@ -188,6 +188,7 @@ def test_an_unforeseen_fault_is_answered_without_its_message(client, monkeypatch
             "must be positive, got -5; the nearest feasible value is 1",
             "must be positive; the nearest feasible value is 1",
         ),
+        ("k-anonymity of 99 cannot be met by 3 rows", "k-anonymity cannot be met by 3 rows"),
         ("missing column 'age'; there are 'secret', 'x'", "missing column 'age'; there are '…', '…'"),
     ],
 )

@@ -1,0 +1,222 @@
+"""The HTTP service under load: light routes and submissions, idle and while jobs run, beside an empty FastAPI route.
+
+    python -m load_tests.http_load [--quick] [--json FILE]
+
+One connection asks one thing after the other, so that the time of a request is what a client waits. The empty route is
+served by its own process with the same server; both are asked in turns, because the machine changes its mind. Then many
+small jobs, one after the other and all at once: none may be lost or done twice, and memory has to stay flat.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from load_tests.harness import arguments, print_machine, print_table, write_json
+
+POLICY = """\
+name: shop
+schema:
+  person: id
+  quasi: {age: {type: number, min: 0, max: 120, integer: true}}
+  sensitive: {item: {type: category, hierarchy: {Any: [lamp, book, tea]}}}
+guarantee: {algorithm: mondrian, k: 4, l: 2}
+"""
+SMALL, LARGE = 100, 200_000
+BOUNDARY = "load"
+EMPTY = """
+import sys, uvicorn
+from fastapi import FastAPI
+app = FastAPI()
+@app.get("/")
+async def empty() -> dict[str, str]:
+    return {}
+uvicorn.run(app, port=int(sys.argv[1]), log_level="warning", access_log=False, timeout_keep_alive=60)
+"""
+ENDED = {"succeeded", "failed", "cancelled"}
+
+
+def body(rows: int) -> bytes:
+    """A submission with so many rows."""
+    items = ("lamp", "book", "tea")
+    table = "id,age,item\n" + "".join(f"{row},{row % 90},{items[row % 3]}\n" for row in range(rows))
+    return (
+        "".join(
+            f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"; filename="x"\r\n\r\n{content}\r\n'
+            for name, content in (("table", table), ("policy", POLICY))
+        ).encode()
+        + f"--{BOUNDARY}--\r\n".encode()
+    )
+
+
+class Client:
+    """One connection that stays open."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+
+    def ask(self, method: str, path: str, content: bytes | None = None) -> tuple[int, bytes]:
+        """Status and content of an answer."""
+        headers = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"} if content else {}
+        self._connection.request(method, path, content, headers)
+        answer = self._connection.getresponse()
+        return answer.status, answer.read()
+
+    def submit(self, content: bytes) -> dict[str, Any]:
+        """A job that is accepted."""
+        status, answer = self.ask("POST", "/v1/jobs", content)
+        assert status == 202, answer
+        job: dict[str, Any] = json.loads(answer)
+        return job
+
+    def wait(self, job: dict[str, Any]) -> dict[str, Any]:
+        """The job when it has ended."""
+        while True:
+            found: dict[str, Any] = json.loads(self.ask("GET", job["links"]["self"])[1])
+            if found["state"] in ENDED:
+                return found
+            time.sleep(0.02)
+
+
+def free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])
+
+
+@contextmanager
+def process(command: list[str], port: int, path: str, **environment: str) -> Iterator[int]:
+    """A server; yields its process id when it answers."""
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, env={**os.environ, **environment}, stdout=quiet, stderr=quiet) as running:
+        try:
+            while True:
+                try:
+                    if Client(port).ask("GET", path)[0] == 200:
+                        break
+                except OSError:
+                    assert running.poll() is None
+                time.sleep(0.1)
+            yield running.pid
+        finally:
+            running.terminate()
+
+
+def measure(asks: dict[str, Callable[[], object]], rounds: int, each: int) -> dict[str, list[float]]:
+    """Milliseconds of every request, the kinds in turns."""
+    taken: dict[str, list[float]] = {name: [] for name in asks}
+    for _ in range(rounds):
+        for name, ask in asks.items():
+            for _ in range(each):
+                started = time.perf_counter()
+                ask()
+                taken[name].append((time.perf_counter() - started) * 1_000)
+    return taken
+
+
+def summary(when: str, taken: dict[str, list[float]]) -> list[dict[str, Any]]:
+    empty = statistics.median(taken["empty FastAPI route"])
+    return [
+        {
+            "when": when,
+            "route": name,
+            "requests/s": round(1_000 / statistics.median(times)),
+            "p50 ms": round(statistics.median(times), 2),
+            "p99 ms": round(statistics.quantiles(times, n=100)[98], 2),
+            "times the empty one": round(statistics.median(times) / empty, 2),
+        }
+        for name, times in taken.items()
+    ]
+
+
+def memory(pid: int) -> int:
+    """Resident megabytes of a process and its children."""
+    children = [path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    pids = [pid, *(int(child) for found in children for child in found)]
+    kilobytes = 0
+    for one in pids:
+        lines = Path(f"/proc/{one}/status").read_text().splitlines()
+        kilobytes += next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+    return kilobytes // 1_024
+
+
+def routes(port: int, empty_port: int, large: bytes | None) -> list[dict[str, Any]]:
+    """Light routes and submissions, while a large job runs or none."""
+    client, empty = Client(port), Client(empty_port)
+    running = [client.submit(large) for _ in range(8)] if large else []
+    known = client.submit(body(SMALL))
+    asks: dict[str, Callable[[], object]] = {
+        "empty FastAPI route": lambda: empty.ask("GET", "/"),
+        "GET /healthz": lambda: client.ask("GET", "/healthz"),
+        "GET /v1/algorithms": lambda: client.ask("GET", "/v1/algorithms"),
+        "GET /v1/jobs/{id}": lambda: client.ask("GET", known["links"]["self"]),
+        "GET /v1/jobs": lambda: client.ask("GET", "/v1/jobs?limit=20"),
+    }
+    found = summary("jobs run" if large else "idle", measure(asks, 10, 40))
+    # A job that is done leaves the queue, so that submissions are not measured against the limit of a token.
+    small = body(SMALL)
+    posts = {"empty FastAPI route": asks["empty FastAPI route"], "POST /v1/jobs": lambda: client.submit(small)}
+    found += summary("jobs run" if large else "idle", measure(posts, 4, 10))[1:]
+    for job in running:
+        client.ask("DELETE", job["links"]["self"])
+    return found
+
+
+def many_jobs(port: int, pid: int, count: int) -> list[dict[str, Any]]:
+    """Small jobs in a row and 50 at once."""
+    client, small = Client(port), body(SMALL)
+    for job in json.loads(client.ask("GET", "/v1/jobs?limit=200")[1])["jobs"]:
+        client.wait(job)
+    rows = []
+    for name, number, at_once in (("in a row", count, 1), ("at once", 50, 50)):
+        before, started = memory(pid), time.perf_counter()
+        with ThreadPoolExecutor(at_once) as pool:
+            ended = list(pool.map(lambda _: (own := Client(port)).wait(own.submit(small)), range(number)))
+        seconds = time.perf_counter() - started
+        good = [job for job in ended if (job["state"], job["attempts"]) == ("succeeded", 1)]
+        assert len({job["id"] for job in good}) == number, f"{number - len(good)} jobs lost, failed or done twice"
+        rows.append(
+            {
+                "jobs": f"{number} {name}",
+                "jobs/s": round(number / seconds, 1),
+                "lost or twice": 0,
+                "MB before": before,
+                "MB after": memory(pid),
+            }
+        )
+    return rows
+
+
+def main() -> None:
+    given = arguments(__doc__)
+    print_machine()
+    port, empty_port = free_port(), free_port()
+    with tempfile.TemporaryDirectory() as data:
+        serve = [sys.executable, "-m", "service", "serve", "--port", str(port), "--data", data]
+        with (
+            process([sys.executable, "-c", EMPTY, str(empty_port)], empty_port, "/"),
+            process(serve, port, "/readyz", PORTCULLIS_MAX_JOBS_PER_TOKEN="10000") as pid,
+        ):
+            client = Client(port)
+            client.wait(client.submit(body(SMALL)))  # kernels are loaded
+            found = routes(port, empty_port, None) + routes(port, empty_port, body(LARGE))
+            print_table("Requests, one after the other", list(found[0]), [list(row.values()) for row in found])
+            jobs = many_jobs(port, pid, 50 if given.quick else 500)
+            print_table("Small jobs", list(jobs[0]), [list(row.values()) for row in jobs])
+    write_json(given.json, "http_load", {"routes": found, "jobs": jobs})
+
+
+if __name__ == "__main__":
+    main()
