@@ -120,7 +120,8 @@ class PartitionLog:
         limit = self.stable_end if committed else self.end
         found: list[bytes | memoryview] = []
         size, reached = 0, offset
-        for batch in self._batches[self._index(offset) :]:
+        for index in range(self._index(offset), len(self._batches)):
+            batch = self._batches[index]
             if batch.base_offset >= limit:
                 break
             size += len(batch.data)

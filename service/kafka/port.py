@@ -232,7 +232,7 @@ class Admin(Protocol):
         """The ids of all consumer groups."""
 
     def group_offsets(self, group: str) -> dict[Partition, Committed]:
-        """Everything that a group has committed."""
+        """Everything that a group has committed; a transaction that has just ended may take a moment to show."""
 
     def close(self) -> None:
         """Let go of the connections."""

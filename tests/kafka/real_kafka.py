@@ -25,7 +25,7 @@ from typing import Self
 VERSION = "4.3.1"
 CACHE = Path(os.environ.get("PORTCULLIS_CACHE", Path.home() / ".cache" / "portcullis")) / f"kafka-with-tools-{VERSION}"
 USER, PASSWORD = "portcullis", "open-sesame"
-START_SECONDS = 90
+START_SECONDS = 180
 
 POM = f"""\
 <project xmlns="http://maven.apache.org/POM/4.0.0">

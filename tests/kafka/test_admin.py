@@ -3,6 +3,7 @@
 import pytest
 
 from service.kafka import Committed, FatalError, Partition, TopicExistsError, UnknownTopicError
+from tests.kafka.world import eventually
 
 
 def test_a_topic_is_described_as_it_was_created(world):
@@ -62,4 +63,4 @@ def test_groups_and_their_offsets_are_listed(world):
     member.until_owns(2)
     world.commit_offset(Partition(topic, 1), Committed(7, "a note"), member)
     assert world.group in world.admin.list_groups()
-    assert world.admin.group_offsets(world.group) == {Partition(topic, 1): Committed(7, "a note")}
+    eventually(lambda: world.admin.group_offsets(world.group) == {Partition(topic, 1): Committed(7, "a note")})

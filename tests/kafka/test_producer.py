@@ -155,7 +155,7 @@ def test_a_zombie_that_only_commits_is_shut_out_too(world):
 
 def test_a_transaction_that_is_open_for_too_long_is_aborted_by_the_broker(world):
     partition = world.topic()
-    producer = world.producer(transaction_timeout_ms=1_500)
+    producer = world.producer(transaction_timeout_ms=3_000)
     producer.begin()
     producer.produce_and_wait(partition, b"too late")
     assert world.reader().watermarks(partition).high == 0

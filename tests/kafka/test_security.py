@@ -19,7 +19,7 @@ def topics():
     """The topics that a client sees, if it is let in."""
 
     def listed(client, **settings):
-        admin = connect(KafkaSettings(client=client, request_timeout_ms=2_500, **settings)).admin()
+        admin = connect(KafkaSettings(client=client, **{"request_timeout_ms": 10_000, **settings})).admin()
         try:
             return admin.list_topics()
         finally:
@@ -41,7 +41,7 @@ def test_a_password_opens_the_door_and_a_wrong_one_does_not(real_kafka, topics, 
 @CLIENTS
 def test_a_consumer_and_a_producer_that_are_not_let_in_say_so(real_kafka, client):
     settings = KafkaSettings(
-        client=client, request_timeout_ms=2_500, bootstrap_servers=real_kafka.sasl_bootstrap,
+        client=client, request_timeout_ms=10_000, bootstrap_servers=real_kafka.sasl_bootstrap,
         sasl_mechanism="PLAIN", sasl_username=USER, sasl_password="wrong-sesame",
     )  # fmt: skip
 
@@ -49,7 +49,7 @@ def test_a_consumer_and_a_producer_that_are_not_let_in_say_so(real_kafka, client
         consumer = connect(settings).group_consumer("g")
         try:
             consumer.subscribe(["t"], *[lambda _: None] * 3)
-            for _ in range(25):
+            for _ in range(200):
                 consumer.poll(0.1, 1)
         finally:
             consumer.close()
@@ -83,5 +83,5 @@ def test_tls_is_spoken_with_who_the_authority_vouches_for_only(real_kafka, topic
     address = {"bootstrap_servers": real_kafka.tls_bootstrap}
     assert topics(client, **address, tls_ca_file=real_kafka.ca_file) is not None
     with pytest.raises(KafkaError):
-        topics(client, **address, tls=True)
+        topics(client, **address, tls=True, request_timeout_ms=3_000)
     gc.collect()  # kafka-python leaves the sockets of failed handshakes to the collector
