@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help run test lint unit soak kafka clean
+.PHONY: help run test lint unit soak bench docs kafka clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -36,6 +36,12 @@ unit: $(READY)  ## pytest
 soak: $(READY)  ## the long runs
 	@echo "==> pytest, the long ones"
 	@$(BIN)/python -m pytest -m soak --timeout 0
+
+bench: $(READY)  ## every benchmark, small, within 20 minutes; writes docs/numbers.md
+	@$(BIN)/python -m load_tests.bench
+
+docs: $(READY)  ## the site, with its generated reference, in site/
+	@$(BIN)/python -m mkdocs build --strict
 
 kafka: $(READY)  ## a real Apache Kafka on a free loopback port, until Ctrl-C (needs Java 17 and Maven)
 	@$(BIN)/python -m tests.kafka.real_kafka
