@@ -22,14 +22,15 @@ from load_tests.harness import ROOT, machine, print_table, show
 
 LIMIT_SECONDS = 20 * 60
 PAGE, DATA = ROOT / "docs" / "numbers.md", ROOT / "docs" / "numbers.json"
-HELPERS = {"__init__", "bench", "harness", "plot"}
 BUSY = 1.0
 """Load per core above which the page warns."""
 
 
 def benchmarks() -> list[str]:
     """Modules of this folder that measure something."""
-    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in HELPERS)
+    own = Path(__file__)
+    modules = (path for path in own.parent.glob("*.py") if path != own)
+    return sorted(path.stem for path in modules if "arguments(__doc__" in path.read_text())
 
 
 def main() -> None:
