@@ -138,6 +138,7 @@ class JobRunner:
         job = self._store.claim(self._name, self._limits.lease)
         if job is None:
             return False
+        self._files.drop_result(job.id, job.attempts - 1)  # what a runner that died had begun
         upload = self._files.upload(job.id)
         slot.give(
             job,
