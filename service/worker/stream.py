@@ -30,6 +30,8 @@ class Stream:
     dead_letters: str | None = None
     delay_seconds: float | None = None
     """End to end, as the policy says it."""
+    history_seconds: float | None = None
+    """How long an event must stay readable in the input: its delay, or the windows that it counts in."""
     allow_compacted: bool = False
     """Whether the policy accepts an input topic whose records may vanish by compaction."""
 
@@ -55,6 +57,12 @@ def stream_of(policy: Policy, settings: WorkerSettings) -> Stream:
         raise PolicyError([Problem("stream", "a worker needs the topics: input, output and start")])
     if route.start is None:
         raise PolicyError([Problem("stream.start", "say where the very first start begins: earliest or latest")])
+    if getattr(policy.parameters, "order", "shuffled") != "shuffled":
+        raise PolicyError(
+            [Problem("guarantee.order", "a worker publishes whole clusters in random order: shuffled", "arrival")]
+        )
+    window = getattr(policy.parameters, "window", None)
+    history = 2 * window.seconds if window is not None and window.seconds is not None else 0.0
     delay = getattr(policy.parameters, "delay", None)
     seconds = None if delay is None else delay.seconds
     inside: dict[str, Any] = {}
@@ -79,5 +87,6 @@ def stream_of(policy: Policy, settings: WorkerSettings) -> Stream:
         emit=route.emit,
         dead_letters=route.dead_letters,
         delay_seconds=seconds,
+        history_seconds=max(seconds or 0.0, history) or None,
         allow_compacted=route.allow_compacted,
     )

@@ -77,7 +77,7 @@ def _check_input(source: TopicDescription, stream: Stream) -> None:
             "released; say `allow_compacted: true` in the policy's stream section to accept that"
         )
     retention = int(source.config.get("retention.ms", "-1"))
-    if stream.delay_seconds is None:
+    if stream.history_seconds is None:
         if "delete" in policy and 0 <= retention < _COMFORTABLE_MS:
             log.warning(
                 "input topic %s keeps records for %d s and the policy bounds the delay only in tuples: "
@@ -85,10 +85,10 @@ def _check_input(source: TopicDescription, stream: Stream) -> None:
                 source.name,
                 retention // 1000,
             )
-    elif 0 <= retention < 2000 * stream.delay_seconds:
+    elif 0 <= retention < 2000 * stream.history_seconds:
         raise TopicError(
             f"input topic {source.name!r} keeps records for {retention / 1000:g} s, which must be at least twice the "
-            f"delay of {stream.delay_seconds:g} s: an event must still be there when a new owner reads it again"
+            f"{stream.history_seconds:g} s for which an event is needed: a new owner reads it again"
         )
     if "delete" in policy and int(source.config.get("retention.bytes", "-1")) >= 0:
         log.warning("input topic %s is bounded by size: make sure it holds what arrives within the delay", source.name)

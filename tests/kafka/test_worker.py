@@ -383,7 +383,7 @@ def test_topics_that_cannot_work_are_refused_at_the_start(world):
     with pytest.raises(TopicError, match="compact"):
         town.worker(renamed(town.stream, input=compacted))
     with pytest.raises(TopicError, match="keeps records"):
-        town.worker(renamed(town.stream, input=brief, delay_seconds=5.0))
+        town.worker(renamed(town.stream, input=brief, history_seconds=5.0))
     with pytest.raises(TopicError, match="does not exist"):
         town.worker(renamed(town.stream, dead_letters="no-such-topic"))
     with pytest.raises(TopicError, match="different topics"):

@@ -1,0 +1,56 @@
+"""From a policy to a stream: time is shared out, and what a worker cannot do is refused."""
+
+import pytest
+
+from microdata import InfeasibleError
+from service.policy import PolicyError, parse_policy
+from service.worker.settings import WorkerSettings
+from service.worker.stream import stream_of
+from service.worker.warmup import warm_up
+
+BASE = {
+    "name": "s",
+    "schema": {"person": "who", "quasi": {"age": {"type": "number", "min": 0, "max": 9, "integer": True}}},
+    "guarantee": {"algorithm": "castle", "k": 3, "delay": {"tuples": 50, "seconds": 5}},
+    "stream": {"input": "a", "output": "b", "start": "earliest"},
+}
+
+
+def policy(**changes):
+    return parse_policy({**BASE, **changes})
+
+
+def test_the_engine_decides_two_commit_intervals_before_the_promise():
+    stream = stream_of(policy(), WorkerSettings(commit_interval=0.5))
+    assert stream.engine().parameters.delay.seconds == 4.0
+    assert stream.delay_seconds == stream.history_seconds == 5
+
+
+def test_a_delay_without_time_for_two_commits_is_refused_with_the_nearest():
+    with pytest.raises(InfeasibleError, match="more than 6"):
+        stream_of(policy(), WorkerSettings(commit_interval=3))
+
+
+def test_windows_by_time_need_their_history():
+    sensitive = {"item": {"type": "category", "hierarchy": {"*": ["x", "y"]}}}
+    guarantee = {"algorithm": "sabre_w", "k": 2, "t": 0.5, "window": {"seconds": 60, "advance_seconds": 20}}
+    schema = {**BASE["schema"], "sensitive": sensitive}
+    assert stream_of(policy(schema=schema, guarantee=guarantee), WorkerSettings()).history_seconds == 120
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"stream": None}, "stream"),
+        ({"stream": {"input": "a", "output": "b"}}, "stream.start"),
+        ({"guarantee": {**BASE["guarantee"], "order": "arrival"}}, "guarantee.order"),
+    ],
+)
+def test_what_a_worker_cannot_run_is_refused_with_its_path(changes, path):
+    with pytest.raises(PolicyError) as caught:
+        stream_of(policy(**changes), WorkerSettings())
+    assert caught.value.problems[0].path == path
+
+
+def test_a_policy_without_sensitive_attributes_warms_up():
+    warm_up(stream_of(policy(), WorkerSettings()))
