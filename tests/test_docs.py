@@ -54,7 +54,8 @@ def blocks(language, *, but=()):
 
 
 def lines_of(block):
-    return [line.split("  #")[0].strip() for line in block.text.splitlines() if line.strip()]
+    text = block.text.replace("\\\n", " ")
+    return [line.split("  #")[0].strip() for line in text.splitlines() if line.strip()]
 
 
 def test_every_block_is_of_a_kind_that_is_tested():
