@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -60,9 +62,12 @@ def measure(name: str, seconds: float) -> dict[str, Any]:
         out = Path(folder, "out.json")
         command = [sys.executable, "-m", f"load_tests.{name}", "--quick", "--json", str(out)]
         start = time.monotonic()
+        process = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
         try:
-            status = subprocess.run(command, cwd=ROOT, timeout=seconds, check=False).returncode
+            status = process.wait(seconds)
         except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # brokers and workers that it started end with it
+            process.wait()
             return {"failed": f"took longer than {seconds:.0f} s"}
         if status or not out.exists():
             return {"failed": f"ended with status {status}"}
