@@ -66,9 +66,11 @@ def measure(name: str, seconds: float) -> dict[str, Any]:
         try:
             status = process.wait(seconds)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)  # brokers and workers that it started end with it
-            process.wait()
             return {"failed": f"took longer than {seconds:.0f} s"}
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)  # brokers and workers that it started end with it
+                process.wait()
         if status or not out.exists():
             return {"failed": f"ended with status {status}"}
         return {"seconds": round(time.monotonic() - start, 1), **json.loads(out.read_text())}
