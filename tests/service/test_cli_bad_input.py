@@ -26,7 +26,7 @@ BAD_TABLES = {
     "10 MB cell": (table_text(note=MARK + "x" * 10_000_000), "a row is longer than"),
     "too few cells": (GOOD + "a,b\n", "another number of cells than the header"),
     "non-UTF-8 bytes": (table_text(city="Zürich").encode("latin-1"), "city: not UTF-8 text in 1 row (6)"),
-    "NUL bytes": (GOOD.encode() + b"\0\0", "NUL"),
+    "NUL bytes": (GOOD.encode() + b"\0\0", "another number of cells than the header"),
 }
 
 
