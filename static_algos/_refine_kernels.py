@@ -12,6 +12,8 @@ from static_algos._limit_kernels import Limits, Rules, strain
 
 STRETCHES = 32
 """Cuts that are tried along one sequence of rows."""
+ENOUGH = 1.1
+"""Proportional cuts are tried where the best plain one costs more than this times the least loss of any plain one."""
 CAUTION = 0.025
 """What it costs to come near a limit with a part that could be cut again."""
 
@@ -38,7 +40,12 @@ class Desk(NamedTuple):
     """Sequences × rows: the ways to line up the rows of a class."""
     cost: NDArray[np.float64]
     """Sequences × rows: mean loss after cutting the sequence behind each row; infinite where no cut is tried."""
+    back: NDArray[np.int32]
+    """A sequence from its end."""
     ahead: NDArray[np.float64]
+    """Loss of its first rows."""
+    edges: NDArray[np.float64]
+    """Box and loss of the rows so far, per quasi-identifier."""
     seen: NDArray[np.int64]
     """Per person, the mark of the last count."""
     mark: NDArray[np.int64]
@@ -107,8 +114,9 @@ def _in_proportion(
     """
     size = end - begin
     total, before = desk.left, desk.right
-    total[:] = 0
-    before[:] = 0
+    for place in range(begin, end):
+        value = block.value[block.order[column, place], attribute]
+        total[value] = before[value] = 0
     for place in range(begin, end):
         total[block.value[block.order[column, place], attribute]] += 1
     starts = np.zeros(size + 1, np.int64)
@@ -127,19 +135,24 @@ def _in_proportion(
 
 @kernel
 def _running_loss(
-    space: Geometry, block: Block, wide: NDArray[np.int64], sequence: NDArray[np.int32], loss: NDArray[np.float64]
+    space: Geometry,
+    point: NDArray[np.float64],
+    wide: NDArray[np.int64],
+    sequence: NDArray[np.int32],
+    edges: NDArray[np.float64],
+    loss: NDArray[np.float64],
 ) -> None:
     """Loss of the box around the first row of the sequence, the first two, …, in the quasi-identifiers `wide`."""
-    count = wide.shape[0]
-    lo, hi, part = np.empty(count), np.empty(count), np.empty(count)
+    lo, hi, part = edges[0], edges[1], edges[2]
     total = 0.0
-    for axis in range(count):
-        lo[axis] = hi[axis] = block.point[sequence[0], wide[axis]]
+    for axis in range(wide.shape[0]):
+        lo[axis] = hi[axis] = point[sequence[0], wide[axis]]
         part[axis] = space.weight[wide[axis]] * range_loss(space, wide[axis], lo[axis], hi[axis])
         total += part[axis]
     for place in range(sequence.shape[0]):
-        for axis in range(count):
-            value = block.point[sequence[place], wide[axis]]
+        row = sequence[place]
+        for axis in range(wide.shape[0]):
+            value = point[row, wide[axis]]
             if value < lo[axis] or value > hi[axis]:
                 lo[axis] = min(lo[axis], value)
                 hi[axis] = max(hi[axis], value)
@@ -174,12 +187,13 @@ def _price(
 
     A long sequence is divided into stretches, and only the best cut of each is kept.
     """
-    sequence, cost = desk.sequence[number, :size], desk.cost[number]
-    back = sequence[::-1].copy()
+    sequence, back, cost = desk.sequence[number, :size], desk.back[:size], desk.cost[number]
+    for place in range(size):
+        back[place] = sequence[size - 1 - place]
     first = _rows_for(block, desk, sequence, least)
     last = size - _rows_for(block, desk, back, least)
-    _running_loss(space, block, wide, sequence, cost)
-    _running_loss(space, block, wide, back, desk.ahead)
+    _running_loss(space, block.point, wide, sequence, desk.edges, cost)
+    _running_loss(space, block.point, wide, back, desk.edges, desk.ahead)
     stretch = max(1, (last - first) // STRETCHES)
     best, kept = np.inf, -1
     for place in range(size):
@@ -251,24 +265,23 @@ def find_cut(space: Geometry, limits: Limits, block: Block, desk: Desk, begin: i
     wide = wide[:count]
     ways = 1 + attributes
     least = np.full(columns * ways, np.inf)
-    for axis in range(count):
-        column = wide[axis]
-        for way in range(ways):
-            number = column * ways + way
-            if way == 0:
-                desk.sequence[number, :size] = block.order[column, begin:end]
-            else:
-                _in_proportion(block, desk, way - 1, column, begin, end, desk.sequence[number])
-            least[number] = _price(space, block, desk, wide, number, size, limits.least)
     best, cut = np.inf, Cut(-1, 0)
-    turns = np.argsort(least)
-    for turn in range(turns.shape[0]):
-        number = turns[turn]
-        if least[number] >= best:
+    for way in range(ways):
+        for axis in range(count):
+            number = wide[axis] * ways + way
+            if way == 0:
+                desk.sequence[number, :size] = block.order[wide[axis], begin:end]
+            else:
+                _in_proportion(block, desk, way - 1, wide[axis], begin, end, desk.sequence[number])
+            least[number] = _price(space, block, desk, wide, number, size, limits.least)
+        for number in np.argsort(least[way::ways]) * ways + way:
+            if least[number] >= best:
+                break
+            best, rows = _try_cuts(limits.rules, block, desk, number, size, limits.least, best)
+            if rows > 0:
+                cut = Cut(number, rows)
+        if best <= ENOUGH * least.min():
             break
-        best, rows = _try_cuts(limits.rules, block, desk, number, size, limits.least, best)
-        if rows > 0:
-            cut = Cut(number, rows)
     return cut
 
 

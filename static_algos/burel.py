@@ -87,6 +87,7 @@ class Burel(StaticAlgorithm):
             draw_words=words(seed),
             progress=progress,
         )
+        progress("check", 0, len(table))
         return proven(Publication.of(table, classes, details), models)
 
 

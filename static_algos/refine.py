@@ -114,7 +114,9 @@ def _room(columns: int, limits: Limits, size: int) -> tuple[Block, Desk]:
     desk = Desk(
         sequence=np.empty((sequences, size), np.int32),
         cost=np.empty((sequences, size)),
+        back=np.empty(size, np.int32),
         ahead=np.empty(size),
+        edges=np.empty((3, columns)),
         seen=np.zeros(persons, np.int64),
         mark=np.zeros(1, np.int64),
         left=np.empty(values, np.int64),

@@ -97,6 +97,7 @@ class Sabre(StaticAlgorithm):
             draw_words=words(seed),
             progress=progress,
         )
+        progress("check", 0, len(table))
         return proven(Publication.of(table, classes, details), models)
 
 
