@@ -92,7 +92,7 @@ class Lab:
         key = (name, id(table), json.dumps(given, sort_keys=True))
         if key not in self.outcomes:
             if not any(known[0] == name for known in self.outcomes):
-                anonymize(name, table.take(np.arange(min(len(table), 2_000))), given)
+                anonymize(name, table, given)  # compiles or loads the kernels
             start = time.process_time()
             publication = anonymize(name, table, given)
             self.outcomes[key] = measured(publication, time.process_time() - start)
