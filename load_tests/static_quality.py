@@ -79,7 +79,7 @@ def write_page(folder: Path, figures: Sequence[Figure], adult: Sequence[tuple[st
         lines += markdown_claims(figure.claims)
         for title, columns, rows in panel_rows(figure):
             lines += [f"{title}:", "", *markdown_table(columns, rows)]
-    (folder / PAGE).write_text("\n".join(lines), encoding="utf-8")
+    (folder / PAGE).write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
     print(f"written: {folder / PAGE}")
 
 

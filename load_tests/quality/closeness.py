@@ -9,7 +9,7 @@ from typing import Any
 
 from load_tests.generators import CENSUS_QUASI
 from load_tests.plot import Panel
-from load_tests.quality.claims import Claim, Verdict, both, falls, flatter, grows, limited, ordered, steady
+from load_tests.quality.claims import TOLERANCE, Claim, Verdict, both, falls, flatter, grows, limited, ordered, steady
 from load_tests.quality.figure import Figure
 from load_tests.quality.lab import (
     AK,
@@ -250,7 +250,7 @@ class Closeness:
         half = len(values) // 2
         means = sum(values[:half]) / half, sum(values[half:]) / (len(values) - half)
         tends = (
-            means[0] < means[1],
+            means[0] < (1 - TOLERANCE) * means[1],
             f"mean loss {means[0]:.3g} over the smaller fanouts, {means[1]:.3g} over the larger",
         )
         return Figure(
