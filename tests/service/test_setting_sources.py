@@ -1,4 +1,6 @@
 import logging
+import os
+from unittest.mock import patch
 
 import pytest
 
@@ -10,19 +12,24 @@ from service.worker.settings import WorkerSettings
 SECRET = "hunter2-marked"
 
 
-def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path, monkeypatch):
+@pytest.fixture
+def environment():
+    """An environment of its own: what a settings file puts there is gone after the test."""
+    with patch.dict(os.environ):
+        for name in [name for name in os.environ if name.startswith("PORTCULLIS_")]:
+            del os.environ[name]
+        yield os.environ
+
+
+def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path, environment):
     file = tmp_path / "worker.env"
     file.write_text(
         "PORTCULLIS_WORKER_COMMIT_INTERVAL=3\nPORTCULLIS_WORKER_COMMIT_EVENTS=7\nPORTCULLIS_WORKER_POLL_RECORDS=5\n"
     )
-    for name in ("COMMIT_INTERVAL", "POLL_RECORDS"):
-        monkeypatch.delenv(f"PORTCULLIS_WORKER_{name}", raising=False)
-    monkeypatch.setenv("PORTCULLIS_WORKER_COMMIT_EVENTS", "8")
+    environment["PORTCULLIS_WORKER_COMMIT_EVENTS"] = "8"
     read_settings_file(file)
     settings = settings_of(WorkerSettings, {"commit_interval": 1.5, "poll_records": None})
     assert (settings.commit_interval, settings.commit_events, settings.poll_records) == (1.5, 8, 5)
-    for name in ("COMMIT_INTERVAL", "POLL_RECORDS"):
-        monkeypatch.delenv(f"PORTCULLIS_WORKER_{name}")
 
 
 def test_a_missing_file_is_named(tmp_path):
