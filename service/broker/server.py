@@ -143,6 +143,8 @@ class Broker:
                     await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
             log.debug("a client went away")
+        except asyncio.CancelledError:
+            log.debug("the broker stops")  # and ends here: asyncio's streams complain of a cancelled handler
         except (ValueError, IndexError, struct.error) as error:
             log.warning("a connection is closed: what came is no request (%s)", type(error).__name__)
         finally:
