@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Category, Geometry, Schema, kernel
-from stream_algos._held_kernels import AFTER, CLUSTER, NONE, TAIL, Rows, copy
+from stream_algos._held_kernels import AFTER, CLUSTER, NONE, TAIL, TOP, Rows, copy
 from stream_algos._split_kernels import least
 
 UNIT = 2.0**22
@@ -93,31 +93,57 @@ def unit_value(space: Geometry, blocks: Blocks, attribute: int, value: float) ->
 
 
 @kernel
-def side_costs(
+def add_costs(
+    blocks: Blocks, attribute: int, value: np.float32, column: NDArray[np.float32], scores: NDArray[np.float32]
+) -> None:
+    """Add what it costs to extend a side that is one value to each value of a column."""
+    if blocks.offsets[attribute] < 0:
+        for index in range(len(column)):
+            scores[index] += abs(column[index] - value)
+        return
+    path = blocks.ancestors[blocks.offsets[attribute] + int(value)]
+    for level in range(len(path) - 1):
+        _pay(path, level, np.float32(1.0), column, scores)
+
+
+@kernel
+def lower_costs(
     blocks: Blocks,
     attribute: int,
     lo: np.float32,
     hi: np.float32,
+    wider_lo: np.float32,
+    wider_hi: np.float32,
     column: NDArray[np.float32],
-    costs: NDArray[np.float32],
+    scores: NDArray[np.float32],
 ) -> None:
-    """What it costs to extend the side `lo … hi` to each value of a column."""
+    """The side `lo … hi` has become wider: take off what no longer has to be paid for each value of a column."""
     zero = np.float32(0.0)
     if blocks.offsets[attribute] < 0:
+        left, right = lo - wider_lo, wider_hi - hi
         for index in range(len(column)):
-            costs[index] = max(lo - column[index], zero) + max(column[index] - hi, zero)
+            value = column[index]
+            scores[index] -= min(max(lo - value, zero), left) + min(max(value - hi, zero), right)
         return
-    for index in range(len(column)):
-        costs[index] = zero
     path = blocks.ancestors[blocks.offsets[attribute] + int(lo)]
     level = 0
     while path[level, LAST] < hi:
         level += 1
-    for upper in range(level + 1, len(path)):
-        first, last, more = path[upper - 1, FIRST], path[upper - 1, LAST], path[upper, LOSS] - path[upper - 1, LOSS]
-        if more > zero:
-            for index in range(len(column)):
-                costs[index] += more if column[index] < first or column[index] > last else zero
+    while path[level, FIRST] > wider_lo or path[level, LAST] < wider_hi:
+        _pay(path, level, np.float32(-1.0), column, scores)
+        level += 1
+
+
+@kernel
+def _pay(
+    path: NDArray[np.float32], level: int, sign: np.float32, column: NDArray[np.float32], scores: NDArray[np.float32]
+) -> None:
+    """Let every value outside this ancestor pay for climbing to the next."""
+    first, last, zero = path[level, FIRST], path[level, LAST], np.float32(0.0)
+    price = sign * (path[level + 1, LOSS] - path[level, LOSS])
+    if price != zero:
+        for index in range(len(column)):
+            scores[index] += price if column[index] < first or column[index] > last else zero
 
 
 @kernel
@@ -181,10 +207,10 @@ def insert(rows: Rows, blocks: Blocks, space: Geometry, zeal: float, slot: int) 
         row[attribute] = unit_value(space, blocks, attribute, value)
         rare += blocks.rarity[attribute, _bin(space, blocks.offsets[attribute] >= 0, attribute, value)]
     row[width] = np.rint(zeal * rare)
-    block = _nearest_block(blocks, space, row)
+    block = _nearest_block(rows, blocks, space, row)
     if blocks.counts[block] == BLOCK:
         _divide(rows, blocks, space, block)
-        block = _nearest_block(blocks, space, row)
+        block = _nearest_block(rows, blocks, space, row)
     if blocks.counts[block] == BLOCK:
         # No block was free to divide it: any block that has room will do.
         block = int(np.argmin(blocks.counts))
@@ -200,6 +226,7 @@ def _append(rows: Rows, blocks: Blocks, block: int, slot: int, row: NDArray[np.f
         boxes[HI, column, block] = max(boxes[HI, column, block], row[column]) if place else row[column]
     blocks.slots[block, place] = slot
     blocks.counts[block] += 1
+    rows.meta[TOP] = max(rows.meta[TOP], block + 1)
     rows.slots[slot, CLUSTER] = block
     rows.slots[slot, AFTER] = place
 
@@ -215,6 +242,8 @@ def remove(rows: Rows, blocks: Blocks, slot: int) -> None:
     blocks.slots[block, place] = moved
     rows.slots[moved, AFTER] = place
     blocks.counts[block] = last
+    while rows.meta[TOP] > 0 and blocks.counts[rows.meta[TOP] - 1] == 0:
+        rows.meta[TOP] -= 1
 
 
 @kernel
@@ -226,9 +255,9 @@ def _breadth(blocks: Blocks, space: Geometry, attribute: int) -> np.float32:
 
 
 @kernel
-def _nearest_block(blocks: Blocks, space: Geometry, row: NDArray[np.float32]) -> int:
+def _nearest_block(rows: Rows, blocks: Blocks, space: Geometry, row: NDArray[np.float32]) -> int:
     """The block whose box grows least by taking in a row; an empty one only if there is no other."""
-    growth, zero = np.zeros(len(blocks.counts), np.float32), np.float32(0.0)
+    growth, zero = np.zeros(rows.meta[TOP], np.float32), np.float32(0.0)
     for attribute in range(len(row) - 1):
         lo, hi, value = blocks.boxes[LO, attribute], blocks.boxes[HI, attribute], row[attribute]
         breadth = _breadth(blocks, space, attribute)

@@ -19,11 +19,12 @@ from stream_algos._blocks_kernels import (
     LO,
     RECENT,
     Blocks,
+    add_costs,
     insert,
+    lower_costs,
     measure_rarity,
     new_blocks,
     remove,
-    side_costs,
     unit_value,
 )
 from stream_algos._held_kernels import (
@@ -41,6 +42,7 @@ from stream_algos._held_kernels import (
     PERSONS,
     POSITION,
     TAIL,
+    TOP,
     Rows,
     Rules,
     enough,
@@ -63,14 +65,17 @@ from stream_algos._release_kernels import (
 )
 from stream_algos._split_kernels import nth_smallest, within_share
 
-VISITED = 8192
-"""Rows that a gathering row looks at, nearest blocks first, if there are more."""
+VISITED = 4096
+"""Rows that a gathering row looks at, nearest blocks first, if there are more; for large k, twice its candidates."""
 
-CHOICE, LEAST_CHOICE = 16, 512
-"""Of these, it chooses among the best 16 per member, but at least 512."""
+CHOICE, LEAST_CHOICE = 16, 256
+"""Of these, it chooses among the best 16 per member that is still to come, but at least 256."""
 
-LANES = 16
-"""Scores that are compared at a time."""
+LANES, CHUNK = 16, 128
+"""Scores that are compared at a time, and of which the least is remembered."""
+
+SAMPLED = 8
+"""One in so many scores is looked at to find a limit for the best."""
 
 MEMBER = -2
 """Number of a person who is in the class; see `meet`."""
@@ -82,10 +87,14 @@ class Search(NamedTuple):
     scores: NDArray[np.float32]
     """Enlargement less worth, of visited rows and then of candidates; infinite for who is chosen."""
     slots: NDArray[np.int32]
+    places: NDArray[np.int32]
+    """Where they are: block times BLOCK plus the place in it."""
     columns: NDArray[np.float32]
     """Quasi-identifier, candidate."""
-    costs: NDArray[np.float32]
-    """Quasi-identifier, candidate: what extending the side to the candidate costs."""
+    lanes: NDArray[np.float32]
+    lows: NDArray[np.float32]
+    """Least score of each chunk."""
+    seed: NDArray[np.float32]
     box: NDArray[np.float32]
     """End, quasi-identifier: the box of the class so far."""
     members: NDArray[np.int64]
@@ -104,12 +113,15 @@ class State(NamedTuple):
 
 def new_state(schema: Schema, capacity: int, eta: int, published: Published) -> State:  # noqa: ARG001 - as below
     """An empty ring of this capacity."""
-    width, room = len(schema.quasi), capacity + LANES
+    width, room = len(schema.quasi), capacity + CHUNK
     search = Search(
         scores=np.zeros(room, np.float32),
         slots=np.zeros(room, np.int32),
+        places=np.zeros(room, np.int32),
         columns=np.zeros((width, room), np.float32),
-        costs=np.zeros((width, room), np.float32),
+        lanes=np.zeros(LANES, np.float32),
+        lows=np.zeros(room // CHUNK, np.float32),
+        seed=np.zeros(width, np.float32),
         box=np.zeros((2, width), np.float32),
         members=np.zeros(capacity, np.int64),
         values=np.zeros(len(schema.sensitive), np.int64),
@@ -243,15 +255,21 @@ def _gather(state: State, space: Geometry, rules: Rules, seed: int) -> int:
     rows, search, mark = state.rows, state.search, fresh_mark(state.rows)
     for attribute in range(rows.quasi.shape[1]):
         value = unit_value(space, state.blocks, attribute, rows.quasi[seed, attribute])
-        search.box[LO, attribute] = search.box[HI, attribute] = value
+        search.seed[attribute] = search.box[LO, attribute] = search.box[HI, attribute] = value
     search.values[:] = 0
     search.members[0] = seed
     _join(rows, search, seed, mark)
-    visited = _visit(rows, state.blocks, search)
+    visited = _visit(rows, state.blocks, search, rules)
     candidates = _candidates(rows, state.blocks, search, rules, visited, mark)
     count = 1
     while count < rules.k or _lacks(search, rules):
-        best = _best(rows, search, rules, candidates, mark, count >= rules.k)
+        wanted = max(LEAST_CHOICE, CHOICE * (rules.k - count))
+        if candidates > 2 * wanted:
+            candidates = _narrow(search, candidates, wanted)
+        if count < rules.k:
+            best = _best(rows, search, candidates)
+        else:
+            best = _best_with_value(rows, search, rules, candidates, mark)
         if best != NONE:
             slot = int(search.slots[best])
             search.scores[best] = np.inf
@@ -293,61 +311,50 @@ def _brings_value(rows: Rows, search: Search, rules: Rules, slot: int, mark: int
 
 
 @kernel
-def _visit(rows: Rows, blocks: Blocks, search: Search) -> int:
+def _visit(rows: Rows, blocks: Blocks, search: Search, rules: Rules) -> int:
     """Score the rows of the nearest blocks; how many. All blocks are visited unless they hold too many rows."""
-    bounds = np.empty(len(blocks.counts), np.float32)
-    sparse = rows.meta[HELD] <= VISITED
-    if sparse:
-        bounds[:] = 0.0
-    else:
-        _bound(blocks, search, bounds)
-    visited, costs = 0, np.empty(BLOCK, np.float32)
-    for turn in range(len(bounds)):
-        block = turn if sparse else int(np.argmin(bounds))
-        count = blocks.counts[block]
+    visited, enough_rows = 0, min(rows.meta[HELD], max(VISITED, 2 * CHOICE * rules.k))
+    if rows.meta[HELD] == enough_rows:
+        for block in range(rows.meta[TOP]):
+            visited = _score_block(rows, blocks, search, block, visited)
+        return visited
+    bounds = _bounds(rows, blocks, search)
+    while visited < enough_rows:
+        block = int(np.argmin(bounds))
         bounds[block] = np.inf
-        if count and (sparse or visited < VISITED):
-            _score_block(rows, blocks, search, block, visited, costs[:count])
-            visited += count
-        elif not sparse:
-            break
+        visited = _score_block(rows, blocks, search, block, visited)
     return visited
 
 
 @kernel
-def _bound(blocks: Blocks, search: Search, bounds: NDArray[np.float32]) -> None:
-    """The least score that any row of each block can have; infinite for empty blocks."""
-    width = search.box.shape[1]
-    clamped, costs = np.empty(len(bounds), np.float32), np.empty(len(bounds), np.float32)
-    for block in range(len(bounds)):
-        bounds[block] = np.float32(-1.25) * blocks.boxes[HI, width, block] if blocks.counts[block] else np.inf
+def _bounds(rows: Rows, blocks: Blocks, search: Search) -> NDArray[np.float32]:
+    """The least enlargement that any row of each block can cost; infinite for empty blocks."""
+    width, count = search.box.shape[1], rows.meta[TOP]
+    bounds, clamped = np.empty(count, np.float32), np.empty(count, np.float32)
+    for block in range(count):
+        bounds[block] = 0.0 if blocks.counts[block] else np.inf
     for attribute in range(width):
         value = search.box[LO, attribute]
         lo, hi = blocks.boxes[LO, attribute], blocks.boxes[HI, attribute]
-        for block in range(len(bounds)):
+        for block in range(count):
             clamped[block] = min(max(value, lo[block]), hi[block])
-        side_costs(blocks, attribute, value, value, clamped, costs)
-        for block in range(len(bounds)):
-            bounds[block] += costs[block]
+        add_costs(blocks, attribute, value, clamped, bounds)
+    return bounds
 
 
 @kernel
-def _score_block(
-    rows: Rows, blocks: Blocks, search: Search, block: int, visited: int, costs: NDArray[np.float32]
-) -> None:
-    """Score the rows of one block against the seed."""
-    count, width = len(costs), search.box.shape[1]
-    scores, slots = search.scores[visited : visited + count], search.slots[visited : visited + count]
-    tail, last, young = rows.meta[TAIL], len(rows.slots) - 1, _youth(rows)
+def _score_block(rows: Rows, blocks: Blocks, search: Search, block: int, visited: int) -> int:
+    """Score the rows of one block against the seed, behind those that are visited; how many are visited then."""
+    count, width = blocks.counts[block], search.box.shape[1]
+    scores, places = search.scores[visited : visited + count], search.places[visited : visited + count]
+    slots, rarity = blocks.slots[block], blocks.columns[block, width]
+    tail, last, youth = rows.meta[TAIL] - 1, len(rows.slots) - 1, _youth(rows)
     for index in range(count):
-        slots[index] = blocks.slots[block, index]
-        age = np.floor(np.float32((tail - 1 - slots[index]) & last) * young)
-        scores[index] = -_worth(blocks.columns[block, width, index], age)
+        places[index] = block * BLOCK + index
+        scores[index] = -_worth(rarity[index], np.floor(np.float32((tail - slots[index]) & last) * youth))
     for attribute in range(width):
-        value = search.box[LO, attribute]
-        side_costs(blocks, attribute, value, value, blocks.columns[block, attribute, :count], costs)
-        for index in range(count):
-            scores[index] += costs[index]
+        add_costs(blocks, attribute, search.box[LO, attribute], blocks.columns[block, attribute, :count], scores)
+    return visited + count
 
 
 @kernel
@@ -365,44 +372,91 @@ def _worth(rarity: np.float32, age: np.float32) -> np.float32:
 @kernel
 def _candidates(rows: Rows, blocks: Blocks, search: Search, rules: Rules, visited: int, mark: int) -> int:
     """Keep the best rows, one of each person who is not in the class yet; how many."""
-    scores, slots = search.scores, search.slots
-    limit = _limit(rows, scores[:visited], max(LEAST_CHOICE, CHOICE * rules.k))
-    count = 0
-    for index in range(visited):
-        if scores[index] > limit:
-            continue
-        slot, score = slots[index], scores[index]
-        person = rows.slots[slot, PERSON]
-        if meet(rows, person, mark, count):
-            scores[count], slots[count] = score, slot
-            count += 1
-        elif rows.tally[person, NUMBER] != MEMBER:
-            other = rows.tally[person, NUMBER]
-            if score < scores[other] or (score == scores[other] and _is_older(rows, slot, slots[other])):
-                scores[other], slots[other] = score, slot
+    share = rows.meta[HELD] // rows.meta[PERSONS] + (rows.meta[HELD] > rows.meta[PERSONS])
+    count = _keep_best(search, visited, share * max(LEAST_CHOICE, CHOICE * rules.k))
     for index in range(count):
-        block, place = rows.slots[slots[index], CLUSTER], rows.slots[slots[index], AFTER]
-        for attribute in range(search.box.shape[1]):
-            search.columns[attribute, index] = blocks.columns[block, attribute, place]
+        place = search.places[index]
+        search.slots[index] = blocks.slots[place // BLOCK, place % BLOCK]
+    count = _one_of_each(rows, search, count, mark)
     for attribute in range(search.box.shape[1]):
-        value = search.box[LO, attribute]
-        side_costs(blocks, attribute, value, value, search.columns[attribute, :count], search.costs[attribute, :count])
-    for index in range(count, count + LANES):
-        scores[index] = np.inf
+        column = search.columns[attribute]
+        for index in range(count):
+            column[index] = blocks.columns[search.places[index] // BLOCK, attribute, search.places[index] % BLOCK]
+    _fill_up(search, count)
     return count
 
 
 @kernel
-def _limit(rows: Rows, scores: NDArray[np.float32], persons: int) -> float:
-    """A score that the best rows of so many persons are likely to keep, read off a sample."""
-    sampled = 8
-    wanted = persons * (1 + rows.meta[HELD] // rows.meta[PERSONS]) if rows.meta[HELD] > rows.meta[PERSONS] else persons
-    if wanted >= len(scores):
-        return np.inf
-    sample = np.empty((len(scores) + sampled - 1) // sampled)
+def _keep_best(search: Search, count: int, wanted: int) -> int:
+    """Keep about as many of the scored rows as wanted, the best ones; how many."""
+    scores, places = search.scores, search.places
+    if count <= wanted:
+        return count
+    limit, kept = _limit(scores[:count], wanted), 0
+    for index in range(count):
+        score = scores[index]
+        scores[kept], places[kept] = score, places[index]
+        kept += score <= limit
+    return kept
+
+
+@kernel
+def _narrow(search: Search, count: int, wanted: int) -> int:
+    """Give up about all candidates but the best; how many are left. The first members matter most for the box."""
+    limit, kept = _limit(search.scores[:count], wanted), 0
+    for index in range(count):
+        score = search.scores[index]
+        search.scores[kept], search.slots[kept] = score, search.slots[index]
+        for attribute in range(search.box.shape[1]):
+            search.columns[attribute, kept] = search.columns[attribute, index]
+        kept += score <= limit
+    _fill_up(search, kept)
+    return kept
+
+
+@kernel
+def _limit(scores: NDArray[np.float32], wanted: int) -> float:
+    """The score that about so many do not exceed: a sample tells well enough."""
+    sample = np.empty((len(scores) + SAMPLED - 1) // SAMPLED)
     for index in range(len(sample)):
-        sample[index] = scores[index * sampled]
-    return nth_smallest(sample, min(len(sample) - 1, wanted // sampled))
+        sample[index] = scores[index * SAMPLED]
+    return nth_smallest(sample, min(len(sample) - 1, wanted // SAMPLED))
+
+
+@kernel
+def _one_of_each(rows: Rows, search: Search, count: int, mark: int) -> int:
+    """Keep the best row of each person who is not in the class yet, the older one of equals; how many."""
+    scores, slots, places, kept = search.scores, search.slots, search.places, 0
+    unique = rows.meta[HELD] == rows.meta[PERSONS]
+    for index in range(count):
+        score, slot, number = scores[index], slots[index], kept
+        if unique:
+            kept += slot != search.members[0]
+        else:
+            person = rows.slots[slot, PERSON]
+            if rows.tally[person, MARK] != mark:
+                rows.tally[person, MARK] = mark
+                rows.tally[person, NUMBER] = kept
+                kept += 1
+            else:
+                number = rows.tally[person, NUMBER]
+                if number == MEMBER or not _is_better(rows, score, slot, scores[number], slots[number]):
+                    continue
+        scores[number], slots[number], places[number] = score, slot, places[index]
+    return kept
+
+
+@kernel
+def _is_better(rows: Rows, score: np.float32, slot: int, other_score: np.float32, other: int) -> bool:
+    """Whether a row has a lower score than another, or the same and is older."""
+    return bool(score < other_score or (score == other_score and _is_older(rows, slot, other)))
+
+
+@kernel
+def _fill_up(search: Search, count: int) -> None:
+    """Infinite scores behind the last candidate, so that whole chunks can be compared."""
+    for index in range(count, count + CHUNK):
+        search.scores[index] = np.inf
 
 
 @kernel
@@ -413,52 +467,57 @@ def _is_older(rows: Rows, one: int, other: int) -> bool:
 
 
 @kernel
-def _best(rows: Rows, search: Search, rules: Rules, candidates: int, mark: int, for_value: bool) -> int:
-    """The candidate with the least score, the older one of equals; `for_value`: of those that bring a lacking value."""
-    scores, slots = search.scores, search.slots
-    if for_value:
-        least = np.float32(np.inf)
-        for index in range(candidates):
-            if scores[index] < least and _brings_value(rows, search, rules, slots[index], mark):
-                least = scores[index]
-    else:
-        least = _least_score(scores, candidates)
+def _best(rows: Rows, search: Search, candidates: int) -> int:
+    """The candidate with the least score, the older one of equals; NONE if all are chosen."""
+    scores, slots, lanes, lows = search.scores, search.slots, search.lanes, search.lows
+    least = np.float32(np.inf)
+    for chunk in range((candidates + CHUNK - 1) // CHUNK):
+        for lane in range(LANES):
+            lanes[lane] = scores[chunk * CHUNK + lane]
+        for first in range(chunk * CHUNK + LANES, (chunk + 1) * CHUNK, LANES):
+            for lane in range(LANES):
+                lanes[lane] = min(lanes[lane], scores[first + lane])
+        for half in (8, 4, 2, 1):
+            for lane in range(half):
+                lanes[lane] = min(lanes[lane], lanes[lane + half])
+        lows[chunk] = lanes[0]
+        least = min(least, lows[chunk])
     best = NONE
     if least < np.inf:
-        for index in range(candidates):
-            if scores[index] == least and (best == NONE or _is_older(rows, slots[index], slots[best])):  # noqa: SIM102
-                if not for_value or _brings_value(rows, search, rules, slots[index], mark):
-                    best = index
+        for chunk in range((candidates + CHUNK - 1) // CHUNK):
+            if lows[chunk] == least:
+                for index in range(chunk * CHUNK, (chunk + 1) * CHUNK):
+                    if scores[index] == least and (best == NONE or _is_older(rows, slots[index], slots[best])):
+                        best = index
     return best
 
 
 @kernel
-def _least_score(scores: NDArray[np.float32], count: int) -> np.float32:
-    """The least of the first scores; behind them, infinite ones fill up the last lanes."""
-    lanes = np.full(LANES, np.float32(np.inf))
-    for first in range(0, count, LANES):
-        for lane in range(LANES):
-            lanes[lane] = min(lanes[lane], scores[first + lane])
-    return lanes.min()
+def _best_with_value(rows: Rows, search: Search, rules: Rules, candidates: int, mark: int) -> int:
+    """The same among the candidates that bring a value which the members lack."""
+    scores, slots, best = search.scores, search.slots, NONE
+    for index in range(candidates):
+        if scores[index] == np.inf or (best != NONE and scores[index] > scores[best]):
+            continue
+        if best != NONE and scores[index] == scores[best] and _is_older(rows, slots[best], slots[index]):
+            continue
+        if _brings_value(rows, search, rules, slots[index], mark):
+            best = index
+    return best
 
 
 @kernel
 def _extend(rows: Rows, blocks: Blocks, search: Search, space: Geometry, candidates: int, slot: int) -> None:
     """Extend the box of the class to a new member, and tell the candidates what they cost now."""
-    scores, box = search.scores, search.box
+    box = search.box
     for attribute in range(box.shape[1]):
         value = unit_value(space, blocks, attribute, rows.quasi[slot, attribute])
-        if value < box[LO, attribute] or value > box[HI, attribute]:
-            box[LO, attribute] = min(box[LO, attribute], value)
-            box[HI, attribute] = max(box[HI, attribute], value)
-            costs = search.costs[attribute, :candidates]
-            for index in range(candidates):
-                scores[index] -= costs[index]
-            side_costs(
-                blocks, attribute, box[LO, attribute], box[HI, attribute], search.columns[attribute, :candidates], costs
-            )
-            for index in range(candidates):
-                scores[index] += costs[index]
+        lo, hi = box[LO, attribute], box[HI, attribute]
+        if value < lo or value > hi:
+            box[LO, attribute] = min(lo, value)
+            box[HI, attribute] = max(hi, value)
+            column = search.columns[attribute, :candidates]
+            lower_costs(blocks, attribute, lo, hi, min(lo, value), max(hi, value), column, search.scores)
 
 
 @kernel
@@ -493,11 +552,12 @@ def _best_of_all(state: State, rules: Rules, count: int, mark: int) -> int:
 def _score(rows: Rows, blocks: Blocks, search: Search, slot: int) -> float:
     """What taking in a row costs now, less its worth."""
     block, place = rows.slots[slot, CLUSTER], rows.slots[slot, AFTER]
-    width, cost = search.box.shape[1], np.empty(1, np.float32)
+    width, score = search.box.shape[1], np.empty(1, np.float32)
     age = np.floor(np.float32((rows.meta[TAIL] - 1 - slot) & (len(rows.slots) - 1)) * _youth(rows))
-    total = -float(_worth(blocks.columns[block, width, place], age))
+    score[0] = -_worth(blocks.columns[block, width, place], age)
     for attribute in range(width):
-        lo, hi = search.box[LO, attribute], search.box[HI, attribute]
-        side_costs(blocks, attribute, lo, hi, blocks.columns[block, attribute, place : place + 1], cost)
-        total += cost[0]
-    return total
+        seed, lo, hi = search.seed[attribute], search.box[LO, attribute], search.box[HI, attribute]
+        column = blocks.columns[block, attribute, place : place + 1]
+        add_costs(blocks, attribute, seed, column, score)
+        lower_costs(blocks, attribute, seed, seed, lo, hi, column, score)
+    return float(score[0])

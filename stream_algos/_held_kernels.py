@@ -25,9 +25,10 @@ KEY, SCOPE, COUNT, NEXT, MARK, NUMBER = range(6)
 """Columns of `Rows.tally`: what is counted, where, how often, the next entry of the same bucket, the last count of
 distinct things that met it (see `fresh_mark`), and its number in that count."""
 
-HEAD, TAIL, HELD, DUE, PERSONS, SERIAL, FREE, OPEN = range(8)
+HEAD, TAIL, HELD, DUE, PERSONS, SERIAL, FREE, OPEN, TOP = range(9)
 """Entries of `Rows.meta`: numbers of the oldest and the next row, held rows, the position up to which rows are due,
-distinct held persons, the last mark, the first free entry of `tally`, open clusters."""
+distinct held persons, the last mark, the first free entry of `tally`, open clusters, and the block from which on all
+blocks are empty."""
 
 EVERYWHERE = -1
 """Scope of persons counted over all held rows; values of sensitive attribute a are counted in scope -2 - a."""
@@ -68,7 +69,7 @@ def new_rows(schema: Schema, capacity: int, scopes: int) -> Rows:
     tally[:, NEXT] = np.arange(1, entries + 1)
     slots = np.zeros((capacity, 5), np.int64)
     slots[:, CLUSTER] = NONE
-    meta = np.zeros(8, np.int64)
+    meta = np.zeros(9, np.int64)
     meta[DUE] = np.iinfo(np.int64).min
     return Rows(
         slots=slots,

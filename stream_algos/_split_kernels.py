@@ -16,8 +16,14 @@ from microdata import Geometry, kernel, range_loss
 from stream_algos._held_kernels import NONE, Rows, Rules, copy, counts, lacks_values, number_persons, number_values
 from stream_algos._release_kernels import HI, LO, Output, below, include
 
-BLOCK_PAIRS = 1 << 18
+BLOCK_PAIRS = 1 << 17
 """Pairs of rows that splitting one block may look at."""
+
+CHOICE, LEAST_CHOICE = 3, 64
+"""In a block, the company of a row is chosen among 3k nearest rows, but at least 64."""
+
+SAMPLE = 512
+"""Pairs of rows that tell along which attribute rows differ most."""
 
 
 @kernel
@@ -26,6 +32,7 @@ def split(
 ) -> int:
     """Cut rows with at least 2k persons into clusters that all have k persons and ℓ values; their number."""
     starts = _blocks(rows, space, rules, slots)
+    choice = max(CHOICE * rules.k, LEAST_CHOICE) if len(starts) > 2 else 0
     clusters = 0
     for block in range(len(starts) - 1):
         some, parts = slots[starts[block] : starts[block + 1]], part[starts[block] : starts[block + 1]]
@@ -33,7 +40,7 @@ def split(
         if rules.l > 1:
             made = _split_l(rows, out, space, rules, some, parts)
         else:
-            made = _split_k(rows, out, space, rules, some, parts)
+            made = _split_k(rows, out, space, rules, some, parts, choice)
         parts += clusters
         clusters += made
     return clusters
@@ -65,6 +72,12 @@ def enlargement(
             wider = range_loss(space, attribute, min(low, more_lo[attribute]), max(high, more_hi[attribute]))
             total += space.weight[attribute] * (wider - range_loss(space, attribute, low, high))
     return total
+
+
+@kernel
+def _side_growth(space: Geometry, attribute: int, lo: float, hi: float, value: float) -> float:
+    wider = range_loss(space, attribute, min(lo, value), max(hi, value))
+    return space.weight[attribute] * (wider - range_loss(space, attribute, lo, hi))
 
 
 @kernel
@@ -170,14 +183,14 @@ def _blocks(rows: Rows, space: Geometry, rules: Rules, slots: NDArray[np.int64])
 def _halve(rows: Rows, space: Geometry, rules: Rules, slots: NDArray[np.int64]) -> bool:
     """Move the lower half (along the attribute that costs most) to the front; False where a half would not do."""
     half = len(slots) // 2
-    lo, hi = rows.quasi[slots[0]].copy(), rows.quasi[slots[0]].copy()
-    for slot in slots:
-        include(lo, hi, rows.quasi[slot])
     widest, most = 0, -1.0
-    for attribute in range(len(lo)):
-        loss = space.weight[attribute] * range_loss(space, attribute, lo[attribute], hi[attribute])
-        if loss > most:
-            widest, most = attribute, loss
+    for attribute in range(rows.quasi.shape[1]):
+        apart = 0.0
+        for index in range(0, half, 1 + half // SAMPLE):
+            one, other = rows.quasi[slots[index], attribute], rows.quasi[slots[half + index], attribute]
+            apart += range_loss(space, attribute, min(one, other), max(one, other))
+        if space.weight[attribute] * apart > most:
+            widest, most = attribute, space.weight[attribute] * apart
     keys = np.empty(len(slots))
     for index in range(len(slots)):
         keys[index] = rows.quasi[slots[index], widest]
@@ -201,9 +214,18 @@ def _halve(rows: Rows, space: Geometry, rules: Rules, slots: NDArray[np.int64]) 
 
 @kernel
 def _split_k(
-    rows: Rows, out: Output, space: Geometry, rules: Rules, slots: NDArray[np.int64], part: NDArray[np.int64]
+    rows: Rows,
+    out: Output,
+    space: Geometry,
+    rules: Rules,
+    slots: NDArray[np.int64],
+    part: NDArray[np.int64],
+    choice: int,
 ) -> int:
-    """Repeat while k persons are left: a random row and the nearest row of each of the k - 1 nearest other persons."""
+    """Repeat while k persons are left: a random row and the nearest row of each of the k - 1 nearest other persons.
+
+    With a `choice`, it is the k - 1 of so many nearest ones that enlarge the cluster least, one after the other.
+    """
     bucket = np.empty(len(slots), np.int64)
     persons = number_persons(rows, slots, bucket)
     left = counts(bucket, persons)
@@ -223,7 +245,11 @@ def _split_k(
                     candidate[bucket[row]] = row
         part[seed] = clusters
         left[own] -= 1
-        for chosen in least(nearest, rules.k - 1):
+        others = int(np.sum(left > 0)) - (left[own] > 0)
+        near = least(nearest, rules.k - 1 if choice == 0 else min(choice, others))
+        if choice:
+            near = _gather_least(rows, space, slots, candidate, near, slots[seed], rules.k - 1)
+        for chosen in near:
             part[candidate[chosen]] = clusters
             left[chosen] -= 1
         clusters += 1
@@ -235,6 +261,40 @@ def _split_k(
         lives = kept
     _assign_rest(rows, space, slots, part, bucket, clusters)
     return clusters
+
+
+@kernel
+def _gather_least(
+    rows: Rows,
+    space: Geometry,
+    slots: NDArray[np.int64],
+    candidate: NDArray[np.int64],
+    near: NDArray[np.int64],
+    seed: int,
+    count: int,
+) -> NDArray[np.int64]:
+    """So many of the near ones: each time the one that enlarges the box around the seed and those chosen least."""
+    lo, hi = rows.quasi[seed].copy(), rows.quasi[seed].copy()
+    growth = np.empty(len(near))
+    for index in range(len(near)):
+        row = rows.quasi[slots[candidate[near[index]]]]
+        growth[index] = enlargement(space, lo, hi, row, row)
+    chosen = np.empty(count, np.int64)
+    for number in range(count):
+        best = np.argmin(growth)
+        chosen[number] = near[best]
+        growth[best] = np.inf
+        new = rows.quasi[slots[candidate[near[best]]]]
+        for attribute in range(len(lo)):
+            low, high = lo[attribute], hi[attribute]
+            if new[attribute] < low or new[attribute] > high:
+                lo[attribute], hi[attribute] = min(low, new[attribute]), max(high, new[attribute])
+                for index in range(len(near)):
+                    value = rows.quasi[slots[candidate[near[index]]], attribute]
+                    if value < low or value > high:
+                        cost = _side_growth(space, attribute, lo[attribute], hi[attribute], value)
+                        growth[index] += cost - _side_growth(space, attribute, low, high, value)
+    return chosen
 
 
 @kernel

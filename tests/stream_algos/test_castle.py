@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from castle_streams import MIXED, NUMBERS, SCHEMAS, assert_safe, castle, feed, formations, seeds, stream
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from streams import MIXED, NUMBERS, SCHEMAS, assert_safe, castle, feed, formations, seeds, stream
 
 from microdata import Boxes, DataError, InfeasibleError, class_loss
 from privacy import DistinctDiversity, KAnonymity, MaxShare

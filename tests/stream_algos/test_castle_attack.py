@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from castle_streams import MIXED, NUMBERS, castle, feed, formations, seeds, stream
 from hypothesis import given, settings
-from streams import MIXED, NUMBERS, castle, feed, formations, seeds, stream
 
 from microdata import Category, Hierarchy, Number, Schema, seeded_words
 from stream_algos import Batch

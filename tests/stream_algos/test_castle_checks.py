@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from streams import MIXED, NUMBERS, assert_safe, castle, feed, stream
+from castle_streams import MIXED, NUMBERS, assert_safe, castle, feed, stream
 
 from microdata import GuaranteeError, Number, Schema
 from stream_algos import Batch, Castle, Release

@@ -1,10 +1,10 @@
 """The kernels decide as the plain Python reference does, row by row, under the same random words."""
 
 import numpy as np
+from castle_streams import MIXED, NUMBERS, castle, feed, formations, seeds, stream
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_castle import ArrivalReference, DeadlineReference
-from streams import MIXED, NUMBERS, castle, feed, formations, seeds, stream
 
 from microdata import seeded_words
 

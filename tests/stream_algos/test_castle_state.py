@@ -5,9 +5,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from castle_streams import MIXED, NUMBERS, Outcome, assert_safe, castle, formations, seeds, stream
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from streams import MIXED, NUMBERS, Outcome, assert_safe, castle, formations, seeds, stream
 
 from microdata import DataError
 from stream_algos import _arrival_kernels as arrival
