@@ -1,14 +1,16 @@
 """Every benchmark at `--quick` size, one after another, as one JSON and one page, held against the last time.
 
-    python -m load_tests.bench [--only NAME …]
+    python -m load_tests.bench [--only NAME …] [--write]
 
-A benchmark is a module of this folder that takes `--quick` and `--json`. Each runs in a process of its own and may take
-its share of twenty minutes. Numbers of a machine that did other things meanwhile are false: the page tells the load.
+Each part runs in a process of its own within its share of twenty minutes; one that fails is named on the page, which
+then keeps its last numbers. Afterwards the numbers in README and docs are put in anew. Numbers of a machine that did
+other things meanwhile are false: the page tells the load.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import signal
@@ -21,118 +23,217 @@ from pathlib import Path
 from typing import Any
 
 from load_tests.harness import ROOT, machine, print_table, show
+from load_tests.headlines import GROUPS, collect, fill, text
+from load_tests.parameters import draw
 
-LIMIT_SECONDS = 20 * 60
+PARTS = {
+    "static_speed": 120,
+    "static_quality": 150,
+    "audit_speed": 30,
+    "peers": 180,
+    "stream_speed": 180,
+    "window_speed": 40,
+    "stream_quality": 120,
+    "stream_throughput": 150,
+    "stream_faults": 90,
+    "http_load": 110,
+    "parameters": 30,
+}
+"""Every benchmark and the seconds that it may take; all together 20 minutes."""
 PAGE, DATA = ROOT / "docs" / "numbers.md", ROOT / "docs" / "numbers.json"
 BUSY = 1.0
 """Load per core above which the page warns."""
-
-
-def benchmarks() -> list[str]:
-    """Modules of this folder that measure something."""
-    own = Path(__file__)
-    modules = (path for path in own.parent.glob("*.py") if path != own)
-    return sorted(path.stem for path in modules if "arguments(__doc__" in path.read_text())
+INTRODUCTION = """\
+Written by `make bench` on {date}, at commit {commit}; every number in README and docs comes from here. Each benchmark
+of `load_tests/` ran at its `--quick` size; by hand they do more. A loss is between 0 (nothing lost) and 1. anonypy,
+anjana and pyCANON ran beside ours, on the same table. Prink, CASTLEGUARD and ARX did not: their numbers were measured
+once, on a like machine."""
+GLANCE = ("what", "measured", "last time", "goal", "beside it")
+LAST_WORDS = 200
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=benchmarks(), metavar="NAME", help="only these, keep the others")
-    chosen = parser.parse_args().only or benchmarks()
-    before = json.loads(DATA.read_text()) if DATA.exists() else {"benchmarks": {}}
-    facts, deadline = machine(), time.monotonic() + LIMIT_SECONDS
-    done: dict[str, Any] = {}
-    for place, name in enumerate(chosen):
-        seconds = (deadline - time.monotonic()) / (len(chosen) - place)
-        print(f"==> {name}, at most {seconds:.0f} s", flush=True)
-        done[name] = measure(name, seconds)
-    result = {"machine": facts, "benchmarks": {**before["benchmarks"], **done}}
-    DATA.write_text(json.dumps(result, indent=1) + "\n")
-    PAGE.write_text(page(result, before))
-    changes = list(compared(result, before))
-    if changes:
-        print_table("against the last time", ("benchmark", "number", "before", "now"), changes)
-    print(f"written: {PAGE} and {DATA}")
-    raise SystemExit(any("failed" in one for one in done.values()))
+    parser.add_argument("--only", nargs="+", choices=PARTS, metavar="NAME", help="only these, keep the others")
+    parser.add_argument("--write", action="store_true", help="measure nothing, write page and texts again")
+    given = parser.parse_args()
+    record = json.loads(DATA.read_text()) if DATA.exists() else {"benchmarks": {}, "failed": {}, "headlines": {}}
+    if not given.write:
+        record = measured(given.only or list(PARTS), record)
+        DATA.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    PAGE.write_text(page(record))
+    if "parameters" in record["benchmarks"]:
+        draw(record["benchmarks"]["parameters"]["results"], PAGE.parent / "plots")
+    for path in texts():
+        path.write_text(fill(path.read_text(), record["headlines"]))
+    print_table("At a glance", GLANCE, [row for group in glance(record).values() for row in group])
+    for name, reason in record["failed"].items():
+        print(f"FAILED {name}: {reason}")
+    print(f"written: {PAGE}, {DATA} and the numbers in README and docs")
+    raise SystemExit(bool(record["failed"]))
+
+
+def texts() -> list[Path]:
+    """Pages whose numbers are put in by us."""
+    return [ROOT / "README.md", *sorted(path for path in PAGE.parent.glob("*.md") if path != PAGE)]
+
+
+def measured(names: Sequence[str], before: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known after running these parts, and what was known before."""
+    facts = machine()
+    found, failed = dict(before["benchmarks"]), {}
+    started = time.monotonic()
+    for place, name in enumerate(names, 1):
+        gone = time.monotonic() - started
+        print(f"==> {place} of {len(names)}: {name}, at most {PARTS[name]} s; {gone:.0f} s gone", flush=True)
+        try:
+            found[name] = measure(name, PARTS[name])
+        except PartFailedError as error:
+            failed[name] = str(error)
+            print(f"==> {name} failed: {error}", flush=True)
+    last = {"machine": before.get("machine"), "headlines": before["headlines"]}
+    headlines = collect({name: one["results"] for name, one in found.items()})
+    return {"machine": facts, "failed": failed, "headlines": headlines, "last": last, "benchmarks": found}
+
+
+class PartFailedError(Exception):
+    """A part found nothing; says why."""
 
 
 def measure(name: str, seconds: float) -> dict[str, Any]:
-    """What a benchmark found, or why it found nothing."""
+    """What a benchmark found."""
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder, "out.json")
+        out, said = Path(folder, "out.json"), Path(folder, "said")
         command = [sys.executable, "-m", f"load_tests.{name}", "--quick", "--json", str(out)]
         start = time.monotonic()
-        process = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
+        with said.open("wb") as errors:
+            process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=errors)
         try:
             status = process.wait(seconds)
         except subprocess.TimeoutExpired:
-            return {"failed": f"took longer than {seconds:.0f} s"}
+            raise PartFailedError(f"took longer than {seconds:.0f} s") from None
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)  # brokers and workers that it started end with it
                 process.wait()
         if status or not out.exists():
-            return {"failed": f"ended with status {status}"}
-        return {"seconds": round(time.monotonic() - start, 1), **json.loads(out.read_text())}
+            words = said.read_text(errors="replace").strip().splitlines() or ["it said no more"]
+            raise PartFailedError(f"ended with status {status}: {words[-1][:LAST_WORDS]}")
+        spent = round(time.monotonic() - start, 1)
+        return {"about": described(name), "seconds": spent, **json.loads(out.read_text())}
 
 
-def page(result: Mapping[str, Any], before: Mapping[str, Any]) -> str:
+def page(record: Mapping[str, Any]) -> str:
     """The results for people."""
-    facts = result["machine"]
-    parts = [
-        "# Numbers",
-        "Written by `make bench`. Every benchmark of `load_tests/` ran at its `--quick` size; by hand they do more.",
-        grid(("", ""), [(key.replace("_", " "), value) for key, value in facts.items()]),
-    ]
+    facts = record["machine"]
+    parts = ["# Numbers", INTRODUCTION.format(**facts)]
     if facts["load"] > BUSY * facts["cores"]:
         parts.append(f"**The machine was busy (load {facts['load']}): times below are too long.**")
-    changes = list(compared(result, before))
-    if changes:
-        parts += ["## Against the last time", grid(("benchmark", "number", "before", "now"), changes)]
-    for name, found in result["benchmarks"].items():
-        parts.append(f"## {name}")
-        if "failed" in found:
-            parts.append(f"Failed: {found['failed']}.")
-            continue
-        parts += [f"{found['machine']['date']}, load {found['machine']['load']}, {found['seconds']} s in all."]
-        parts += [grid(("number", "value"), list(numbers(found["results"])))]
+    parts += [f"**Failed this time: {name}**, {reason}." for name, reason in record["failed"].items()]
+    for title, rows in glance(record).items():
+        parts += [f"## {title} at a glance", grid(GLANCE, rows)]
+    last = record["last"]["machine"]
+    parts += [
+        "The last time was " + (f"{last['date']}, commit {last['commit']}." if last else "none: this is the first.")
+    ]
+    parts += ["## Machine", grid(("", ""), [(key.replace("_", " "), value) for key, value in facts.items()])]
+    for name, found in record["benchmarks"].items():
+        own = found["machine"]
+        parts += [f"## {name}", found["about"]]
+        parts += [f"Measured {own['date']}, commit {own['commit']}, load {own['load']}; {found['seconds']} s in all."]
+        parts += tables(found["results"])
     return "\n\n".join(parts) + "\n"
 
 
-def compared(result: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[tuple[str, str, float, float]]:
-    """Numbers that are there both times and differ by more than a tenth."""
-    for name, found in result["benchmarks"].items():
-        old = dict(numbers(before["benchmarks"].get(name, {}).get("results", {})))
-        for key, value in numbers(found.get("results", {})):
-            known = old.get(key)
-            if (
-                isinstance(known, int | float)
-                and isinstance(value, int | float)
-                and abs(value - known) > 0.1 * abs(known)
-            ):
-                yield name, key, known, value
+def glance(record: Mapping[str, Any]) -> dict[str, list[tuple[str, ...]]]:
+    """A table for each group of headlines."""
+    results = {name: one["results"] for name, one in record["benchmarks"].items()}
+    last, groups = record["last"]["headlines"], {}
+    for title, headlines in GROUPS.items():
+        rows = []
+        for one in headlines:
+            value, before = record["headlines"].get(one.key), last.get(one.key)
+            if value is None:
+                rows.append((one.what, "not measured", "", one.goal(), one.peer(results)))
+                continue
+            missed = "" if one.reached(value) else " (missed)"
+            rows.append(
+                (
+                    one.what,
+                    f"{text(value)} {one.unit}".strip(),
+                    "" if before is None else text(before) + _change(before, value),
+                    one.goal() + missed,
+                    one.peer(results),
+                )
+            )
+        groups[title] = rows
+    return groups
 
 
-def numbers(results: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Results of any shape as flat names and values; a list's entries are told apart by their words."""
-    if isinstance(results, Mapping):
-        words = [str(value) for value in results.values() if isinstance(value, str)]
-        inside = " ".join(filter(None, [path, *words]))
+def _change(before: float, value: float) -> str:
+    return f" ({value / before - 1:+.0%})" if before else ""
+
+
+def described(name: str) -> str:
+    """What a benchmark says of itself, without the lines on how to call it."""
+    told = ast.get_docstring(ast.parse((ROOT / "load_tests" / f"{name}.py").read_text())) or ""
+    return "\n\n".join(part for part in told.split("\n\n") if not part.startswith("    "))
+
+
+def tables(results: Any, title: str = "") -> Iterator[str]:
+    """Results of any shape as tables of Markdown."""
+    if isinstance(results, list):
+        yield from _tables_of_list(results, title)
+    elif {"columns", "rows"} <= results.keys():
+        yield from _titled(results["asked"], results["columns"], results["rows"])
+    elif "series" in results:
+        rows = list(zip(results["at"], *results["series"].values(), strict=True))
+        yield from _titled(f"{results['parameter']}: {results['chart']}", [results["x"], *results["series"]], rows)
+    else:
+        plain = {key: value for key, value in results.items() if not isinstance(value, Mapping | list)}
+        if plain:
+            yield from _titled(title, ("", ""), list(plain.items()))
         for key, value in results.items():
-            if not isinstance(value, str):
-                yield from numbers(value, f"{inside} {key}".strip())
-    elif isinstance(results, list):
-        for place, value in enumerate(results):
-            told = isinstance(value, Mapping) and any(isinstance(one, str) for one in value.values())
-            yield from numbers(value, path if told else f"{path} {place}".strip())
-    elif results is not None:
-        yield path, results
+            if key not in plain:
+                yield from tables(value, key.replace("_", " "))
+
+
+def _tables_of_list(results: list[Any], title: str) -> Iterator[str]:
+    """Tables and charts one by one; anything else is a row."""
+    if any({"columns", "series"} & one.keys() for one in results):
+        for one in results:
+            yield from tables(one)
+    elif results:
+        rows = [_flat(row) for row in results]
+        columns = list(dict.fromkeys(column for row in rows for column in row))
+        yield from _titled(title, columns, [[row.get(column, "") for column in columns] for row in rows])
+
+
+def _titled(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+    if title:
+        yield f"**{title}**"
+    yield grid([column.replace("_", " ") for column in columns], rows)
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """One line of a table; of a figure it tells how many of its claims show."""
+    flat: dict[str, Any] = {}
+    for key, value in row.items():
+        if key == "claims":
+            flat["claims that show"] = f"{sum(claim['held'] for claim in value)} of {len(value)}"
+        elif isinstance(value, Mapping) and key == "case":
+            flat |= _flat(value)
+        elif isinstance(value, Mapping):
+            flat[key] = ", ".join(f"{name} = {show(one)}" for name, one in value.items())
+        elif not isinstance(value, list):
+            flat[key] = "–" if value is None else value
+    return flat
 
 
 def grid(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """A table of Markdown."""
     lines = [columns, ["---"] * len(columns), *([show(cell) for cell in row] for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
 if __name__ == "__main__":

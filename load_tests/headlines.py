@@ -1,0 +1,392 @@
+"""The numbers that people ask for: where each stands in the results, its goal, and what peers reach.
+
+README and docs say no number of their own: between `<!-- number: KEY -->` and `<!-- /number -->` stands what
+`load_tests.bench` put there, and a test compares it with docs/numbers.json.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from load_tests.harness import show
+
+Results = Mapping[str, Any]
+"""Results of every benchmark by its name."""
+MARK = re.compile(r"(<!-- number: (\S+) -->)(.*?)(<!-- /number -->)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A number with its goal (`most` or `least`) and what stands beside it."""
+
+    key: str
+    what: str
+    find: Callable[[Results], Any]
+    unit: str = ""
+    most: float | None = None
+    least: float | None = None
+    beside: Callable[[Results], str] = lambda _: ""
+
+    def value(self, results: Results) -> Any:
+        """The number; None where its benchmark has not told it."""
+        return _told(self.find, results)
+
+    def goal(self) -> str:
+        """In words."""
+        if self.most is not None:
+            return f"at most {show(self.most)}"
+        return "" if self.least is None else f"at least {show(self.least)}"
+
+    def reached(self, value: Any) -> bool:
+        """Whether the goal, if there is one, is met."""
+        above = self.most is not None and value > self.most
+        below = self.least is not None and value < self.least
+        return not (above or below)
+
+    def peer(self, results: Results) -> str:
+        """What stands beside it; empty where that was not measured."""
+        return _told(self.beside, results) or ""
+
+
+def _told(find: Callable[[Results], Any], results: Results) -> Any:
+    try:
+        return find(results)
+    except (LookupError, TypeError, ValueError, StopIteration):
+        return None
+
+
+def pick(rows: Sequence[Mapping[str, Any]], /, **wanted: Any) -> Mapping[str, Any]:
+    """The first row that has all of these values, in itself or in its `case`."""
+    for row in rows:
+        told = {**row.get("case", {}), **row} if isinstance(row.get("case"), Mapping) else row
+        if all(told.get(key) == value for key, value in wanted.items()):
+            return row
+    raise LookupError(f"no row with {wanted}")
+
+
+def _static(name: str, data: str, rows: int, field: str = "seconds") -> Callable[[Results], Any]:
+    return lambda all_: pick(all_["static_speed"]["times"], name=name, data=data, rows=rows)[field]
+
+
+def _ours(asked: str, field: str) -> Callable[[Results], Any]:
+    return lambda all_: all_["peers"]["anonymizers"][_place(all_, asked)][field]
+
+
+def _place(all_: Results, asked: str) -> int:
+    rows = all_["peers"]["anonymizers"]
+    return next(place for place, row in enumerate(rows) if row["asked"] == asked)
+
+
+def _theirs(asked: str, field: str) -> Callable[[Results], str]:
+    """Every peer's number, from the same run."""
+
+    def told(all_: Results) -> str:
+        rows = [row for row in all_["peers"]["anonymizers"] if row["asked"] == asked and "portcullis" not in row["who"]]
+        cells = (f"{row['who']}: {row.get('failed') or text(row[field]) + _remark(row)}" for row in rows)
+        return "; ".join(cells)
+
+    return told
+
+
+def _remark(row: Mapping[str, Any]) -> str:
+    return "" if row["holds"] else " (the guarantee does not hold)"
+
+
+def _check(model: str, field: str) -> Callable[[Results], Any]:
+    def found(all_: Results) -> Any:
+        return next(row for row in all_["peers"]["checkers"] if row["check"].startswith(model))[field]
+
+    return found
+
+
+def _castle(setting: str, field: str = "tuples_per_second") -> Callable[[Results], Any]:
+    return lambda all_: pick(all_["stream_speed"]["castle"], setting=setting)[field]
+
+
+def _window(engine: str) -> Callable[[Results], Any]:
+    return lambda all_: pick(all_["window_speed"], engine=engine)["tuples_per_second"]
+
+
+def _adult_stream(
+    setting: str, *, reuse: bool, formation: str = "deadline", field: str = "loss"
+) -> Callable[[Results], Any]:
+    def found(all_: Results) -> Any:
+        return pick(all_["stream_quality"]["peers"], setting=setting, formation=formation, reuse=reuse)[field]
+
+    return found
+
+
+def _kafka(broker: str, field: str, client: str = "confluent-kafka") -> Callable[[Results], Any]:
+    return lambda all_: pick(all_["stream_throughput"], broker=broker, client=client)[field]
+
+
+def _route(when: str, route: str, field: str) -> Callable[[Results], Any]:
+    return lambda all_: pick(all_["http_load"]["routes"], when=when, route=route)[field]
+
+
+def _adult_table(title: str, algorithm: str, column: str) -> Callable[[Results], Any]:
+    def found(all_: Results) -> Any:
+        table = pick(all_["static_quality"]["adult"], asked=title)
+        row = next(row for row in table["rows"] if row[0] == algorithm)
+        return row[list(table["columns"]).index(column)]
+
+    return found
+
+
+def _windows(series: str, t: float = 0.35) -> Callable[[Results], Any]:
+    """Loss in the windows of Figure 6.6."""
+
+    def found(all_: Results) -> Any:
+        chart = pick(pick(all_["stream_quality"]["figures"], figure="6.6")["panels"], title="loss")
+        return chart["series"][series][list(chart["at"]).index(t)]
+
+    return found
+
+
+def _always(words: str) -> Callable[[Results], str]:
+    return lambda _: words
+
+
+TABLES = (
+    Headline(
+        "mondrian.seconds",
+        "Mondrian, Adult, 8 quasi-identifiers, k = 10",
+        _static("Mondrian, k", "adult", 30_162),
+        "s",
+        most=0.25,
+        beside=_theirs("k = 10", "seconds"),
+    ),
+    Headline("mondrian.loss", "… its loss", _ours("k = 10", "loss"), beside=_theirs("k = 10", "loss")),
+    Headline(
+        "sabre.seconds",
+        "SABRE, the same with t = 0.2",
+        _static("SABRE", "adult", 30_162),
+        "s",
+        most=0.5,
+        beside=_theirs("k = 10, t = 0.2", "seconds"),
+    ),
+    Headline("sabre.loss", "… its loss", _ours("k = 10, t = 0.2", "loss"), beside=_theirs("k = 10, t = 0.2", "loss")),
+    Headline(
+        "burel.seconds",
+        "BUREL, the same with β = 1",
+        _static("BUREL", "adult", 30_162),
+        "s",
+        most=0.5,
+        beside=_theirs("k = 10, β = 1", "seconds"),
+    ),
+    Headline("burel.loss", "… its loss", _ours("k = 10, β = 1", "loss"), beside=_theirs("k = 10, β = 1", "loss")),
+    Headline(
+        "sabre.census.100k",
+        "SABRE-AK, CENSUS-like, 100,000 rows, 7 quasi-identifiers, t = 0.35, k = 6",
+        _static("SABRE-AK", "census", 100_000),
+        "s",
+        most=0.25,
+    ),
+    Headline("sabre.census.500k", "… 500,000 rows", _static("SABRE-AK", "census", 500_000), "s", most=1.5),
+    Headline(
+        "sabre.classes",
+        "SABRE, Adult, occupation sensitive, 7 quasi-identifiers, k = 10, t = 0.2: classes",
+        _adult_table("t = 0.2", "SABRE, refined", "classes"),
+        least=957,
+        beside=_always("ARX: 33, with 2,682 rows suppressed"),
+    ),
+    Headline(
+        "burel.classes",
+        "BUREL, the same with β = 1: classes",
+        _adult_table("β = 1", "BUREL, refined", "classes"),
+        least=322,
+        beside=_always("ARX: 3"),
+    ),
+    Headline(
+        "audit.t.seconds",
+        "checking t-closeness of raw Adult, 8 quasi-identifiers",
+        _check("TCloseness", "ours, seconds"),
+        "s",
+        beside=lambda all_: f"pyCANON: {text(_check('TCloseness', 'pycanon, seconds')(all_))}",
+    ),
+    Headline(
+        "audit.beta.seconds",
+        "… β-likeness",
+        _check("BetaLikeness", "ours, seconds"),
+        "s",
+        beside=lambda all_: f"pyCANON: {text(_check('BetaLikeness', 'pycanon, seconds')(all_))}",
+    ),
+)
+STREAMS = (
+    Headline(
+        "castle.speed",
+        "CASTLE, 10 quasi-identifiers, k = 100, δ = 10,000",
+        _castle("deadline: 10 QI, k=100, δ=10,000"),
+        "tuples/s of one core",
+        least=200_000,
+        beside=_always("Prink: 3,580"),
+    ),
+    Headline(
+        "castle.speed.small",
+        "CASTLE, 8 quasi-identifiers, k = 10, δ = 200",
+        _castle("deadline: 8 QI, k=10, δ=200"),
+        "tuples/s of one core",
+        least=200_000,
+        beside=_always("Prink: 3,570; CASTLEGUARD: 33"),
+    ),
+    Headline(
+        "castle.push",
+        "… longest push of 1,000 in the first setting",
+        _castle("deadline: 10 QI, k=100, δ=10,000", "longest_push_cpu_ms"),
+        "ms",
+        most=50,
+    ),
+    Headline(
+        "castle.loss.200",
+        "CASTLE's loss, real Adult, 8 QI as numbers, k = 10, δ = 200",
+        _adult_stream("8 QI as numbers, k = 10, δ = 200", reuse=False),
+        most=0.293,
+        beside=_always("Prink: 0.293; CASTLEGUARD: 0.371"),
+    ),
+    Headline(
+        "castle.loss.200.reuse",
+        "… with reuse",
+        _adult_stream("8 QI as numbers, k = 10, δ = 200", reuse=True),
+        most=0.293,
+        beside=_always("Prink: 0.293"),
+    ),
+    Headline(
+        "castle.loss.1000",
+        "… δ = 1,000",
+        _adult_stream("8 QI as numbers, k = 10, δ = 1,000", reuse=False),
+        most=0.197,
+        beside=_always("Prink: 0.197; CASTLEGUARD: 0.469"),
+    ),
+    Headline(
+        "castle.loss.1000.reuse",
+        "… δ = 1,000, with reuse",
+        _adult_stream("8 QI as numbers, k = 10, δ = 1,000", reuse=True),
+        most=0.197,
+        beside=_always("Prink: 0.197"),
+    ),
+    Headline(
+        "castle.loss.hierarchies",
+        "… 7 hierarchies, δ = 200",
+        _adult_stream("7 hierarchies, k = 10, δ = 200", reuse=False),
+        most=0.522,
+        beside=_always("Prink: 0.522"),
+    ),
+    Headline(
+        "castle.loss.hierarchies.reuse",
+        "… 7 hierarchies, δ = 200, with reuse",
+        _adult_stream("7 hierarchies, k = 10, δ = 200", reuse=True),
+        most=0.522,
+        beside=_always("Prink: 0.522"),
+    ),
+    Headline(
+        "castle.loss.10000",
+        "… k = 100, δ = 10,000",
+        _adult_stream("8 QI as numbers, k = 100, δ = 10,000", reuse=False),
+        most=0.349,
+        beside=_always("Prink: 0.349, with 7,046 of 30,162 rows never released"),
+    ),
+    Headline(
+        "castle.loss.10000.reuse",
+        "… k = 100, δ = 10,000, with reuse",
+        _adult_stream("8 QI as numbers, k = 100, δ = 10,000", reuse=True),
+        most=0.349,
+        beside=_always("Prink: 0.349"),
+    ),
+    Headline(
+        "sabre_w.speed",
+        "SABRE_W, 7 quasi-identifiers, ω = 20,000, advance 5,000, t = 0.35, k = 6",
+        _window("SABRE_W, t = 0.35"),
+        "tuples/s of one core",
+        least=100_000,
+    ),
+    Headline("sabre_w.loss", "… its loss", _windows("SABRE_W")),
+    Headline("sabre_w.loss.floor", "… with `floor: 0`", _windows("SABRE_W, floor 0")),
+    Headline("sabre_w.loss.thesis", "… as in the thesis", _windows("SABRE_W as in the thesis")),
+    Headline("tmondrian_w.loss", "… of tMondrian_W in the same windows", _windows("tMondrian_W")),
+    Headline("burel_w.speed", "BUREL_W, β = 4", _window("BUREL_W, β = 4"), "tuples/s of one core"),
+)
+SERVICE = (
+    Headline(
+        "worker.apache",
+        "the worker, Apache Kafka on the same 2 cores, confluent-kafka",
+        _kafka("apache", "worker/s"),
+        "events/s",
+        least=100_000,
+        beside=lambda all_: f"passing through untouched: {text(_kafka('apache', 'pass-through/s')(all_))}",
+    ),
+    Headline("worker.apache.share", "… as a share of passing through", _kafka("apache", "ratio"), least=0.5),
+    Headline(
+        "worker.embedded",
+        "the worker, embedded broker, confluent-kafka",
+        _kafka("embedded", "worker/s"),
+        "events/s",
+        beside=lambda all_: f"passing through untouched: {text(_kafka('embedded', 'pass-through/s')(all_))}",
+    ),
+    Headline(
+        "faults.twice",
+        "events that left twice while workers were killed",
+        lambda all_: all_["stream_faults"]["events that left twice"],
+        most=0,
+    ),
+    Headline(
+        "faults.unaccounted",
+        "… that are unaccounted for",
+        lambda all_: all_["stream_faults"]["events unaccounted for"],
+        most=0,
+    ),
+    Headline(
+        "http.light",
+        "GET /v1/algorithms while jobs run, times an empty FastAPI route",
+        _route("jobs run", "GET /v1/algorithms", "times the empty one"),
+        "×",
+        most=2.0,
+    ),
+    Headline("http.p99", "… its 99th percentile", _route("jobs run", "GET /v1/algorithms", "p99 ms"), "ms"),
+)
+SETTINGS = {
+    "200": "8 QI as numbers, k = 10, δ = 200",
+    "1000": "8 QI as numbers, k = 10, δ = 1,000",
+    "hierarchies": "7 hierarchies, k = 10, δ = 200",
+    "10000": "8 QI as numbers, k = 100, δ = 10,000",
+}
+IN_TEXTS = (
+    *(
+        Headline(f"prink.loss.{name}", f"Prink, {setting}", _adult_stream(setting, reuse=True, field="best peer"))
+        for name, setting in SETTINGS.items()
+    ),
+    *(
+        Headline(f"castle.arrival.{name}", setting, _adult_stream(setting, reuse=True, formation="arrival"))
+        for name, setting in SETTINGS.items()
+    ),
+)
+"""Numbers that only sentences need."""
+GROUPS = {"Tables": TABLES, "Streams": STREAMS, "Service": SERVICE}
+HEADLINES = (*(one for group in GROUPS.values() for one in group), *IN_TEXTS)
+
+
+def collect(results: Results) -> dict[str, Any]:
+    """Value by key, without those that were not told."""
+    found = {one.key: one.value(results) for one in HEADLINES}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def text(value: Any) -> str:
+    """A number as sentences say it: measured ones with three digits that count, small counts exactly."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int) and abs(value) < 10_000:
+        return f"{value:,}"
+    return f"{float(f'{value:.3g}'):,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def fill(page: str, values: Mapping[str, Any]) -> str:
+    """The page with the number of every mark; one that is not known keeps what is there."""
+
+    def filled(mark: re.Match[str]) -> str:
+        opening, key, old, closing = mark.groups()
+        return opening + (text(values[key]) if key in values else old) + closing
+
+    return MARK.sub(filled, page)
