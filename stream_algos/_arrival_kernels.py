@@ -51,7 +51,7 @@ from stream_algos._release_kernels import (
     release_again,
     suppress,
 )
-from stream_algos._split_kernels import enlargement, split, within_share
+from stream_algos._split_kernels import enlargement, is_plain, split, within_share
 
 LO, HI, LOSS = range(3)
 """First index of `Clusters.boxes`: both ends of each side of each box, and the side's weighted loss."""
@@ -240,7 +240,7 @@ def _enlargements(clusters: Clusters, space: Geometry, row: NDArray[np.float64])
     growth[:] = 0.0
     for attribute in range(len(row)):
         lo, hi, value = clusters.boxes[LO, attribute], clusters.boxes[HI, attribute], row[attribute]
-        if space.start[attribute] < 0 and space.step[attribute] == 0.0:
+        if is_plain(space, attribute):
             scale = space.weight[attribute] * space.scale[attribute]
             for place in range(len(growth)):
                 growth[place] += scale * (max(lo[place] - value, 0.0) + max(value - hi[place], 0.0))

@@ -75,7 +75,7 @@ def new_rows(schema: Schema, capacity: int, scopes: int) -> Rows:
         slots=slots,
         quasi=np.zeros((capacity, len(schema.quasi))),
         sensitive=np.zeros((capacity, sensitive), np.int32),
-        buckets=np.full(2 * entries, NONE, np.int32),
+        buckets=np.full(1 << (2 * entries - 1).bit_length(), NONE, np.int32),
         tally=tally,
         diversity=np.zeros(sensitive, np.int64),
         meta=meta,
@@ -101,7 +101,7 @@ def counts(numbers: NDArray[np.int64], size: int) -> NDArray[np.int64]:
 @kernel
 def _bucket(rows: Rows, key: int, scope: int) -> int:
     mixed = (np.uint64(key) + np.uint64(scope) * np.uint64(0xD6E8FEB86659FD93)) * np.uint64(0x9E3779B97F4A7C15)
-    return int((mixed >> np.uint64(20)) % np.uint64(len(rows.buckets)))
+    return int((mixed >> np.uint64(24)) & np.uint64(len(rows.buckets) - 1))
 
 
 @kernel

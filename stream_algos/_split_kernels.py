@@ -47,13 +47,9 @@ def split(
 
 
 @kernel
-def pair_loss(space: Geometry, one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Loss of the box around two rows: their distance."""
-    total = 0.0
-    for attribute in range(len(one)):
-        lo, hi = min(one[attribute], other[attribute]), max(one[attribute], other[attribute])
-        total += space.weight[attribute] * range_loss(space, attribute, lo, hi)
-    return total
+def is_plain(space: Geometry, attribute: int) -> bool:
+    """Whether a loss is proportional to the interval's length: a number without a step."""
+    return space.start[attribute] < 0 and space.step[attribute] == 0.0
 
 
 @kernel
@@ -72,12 +68,6 @@ def enlargement(
             wider = range_loss(space, attribute, min(low, more_lo[attribute]), max(high, more_hi[attribute]))
             total += space.weight[attribute] * (wider - range_loss(space, attribute, low, high))
     return total
-
-
-@kernel
-def _side_growth(space: Geometry, attribute: int, lo: float, hi: float, value: float) -> float:
-    wider = range_loss(space, attribute, min(lo, value), max(hi, value))
-    return space.weight[attribute] * (wider - range_loss(space, attribute, lo, hi))
 
 
 @kernel
@@ -227,80 +217,163 @@ def _split_k(
     With a `choice`, it is the k - 1 of so many nearest ones that enlarge the cluster least, one after the other.
     """
     bucket = np.empty(len(slots), np.int64)
-    persons = number_persons(rows, slots, bucket)
+    persons = alive = number_persons(rows, slots, bucket)
     left = counts(bucket, persons)
-    live, lives = np.arange(len(slots)), len(slots)
+    live, columns = np.arange(len(slots)), _columns(rows, slots)
     nearest, candidate = np.empty(persons), np.empty(persons, np.int64)
     clusters = 0
-    while np.sum(left > 0) >= rules.k:
-        seed = _draw_row(out, part, bucket, left)
+    while alive >= rules.k:
+        seed = _draw_row(out, part, bucket, left, alive)
         own = bucket[seed]
-        nearest[:] = np.inf
-        for index in range(lives):
-            row = live[index]
-            if bucket[row] != own:
-                loss = pair_loss(space, rows.quasi[slots[seed]], rows.quasi[slots[row]])
-                if loss < nearest[bucket[row]]:
-                    nearest[bucket[row]] = loss
-                    candidate[bucket[row]] = row
+        _nearest_of_each(space, columns, rows.quasi[slots[seed]], bucket[live], nearest, candidate)
+        nearest[own] = np.inf
+        near = least(nearest, rules.k - 1 if choice == 0 else min(choice, alive - 1))
+        if choice:
+            near = _gather_least(space, columns, candidate, near, rows.quasi[slots[seed]], rules.k - 1)
         part[seed] = clusters
         left[own] -= 1
-        others = int(np.sum(left > 0)) - (left[own] > 0)
-        near = least(nearest, rules.k - 1 if choice == 0 else min(choice, others))
-        if choice:
-            near = _gather_least(rows, space, slots, candidate, near, slots[seed], rules.k - 1)
+        alive -= left[own] == 0
         for chosen in near:
-            part[candidate[chosen]] = clusters
+            part[live[candidate[chosen]]] = clusters
             left[chosen] -= 1
+            alive -= left[chosen] == 0
         clusters += 1
-        kept = 0
-        for index in range(lives):
-            if part[live[index]] == NONE:
-                live[kept] = live[index]
-                kept += 1
-        lives = kept
+        live = _still_without(part, live, columns)
     _assign_rest(rows, space, slots, part, bucket, clusters)
     return clusters
 
 
 @kernel
-def _gather_least(
-    rows: Rows,
+def _columns(rows: Rows, slots: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Quasi-identifiers of these rows, one after the other."""
+    columns = np.empty((rows.quasi.shape[1], len(slots)))
+    for index in range(len(slots)):
+        for attribute in range(len(columns)):
+            columns[attribute, index] = rows.quasi[slots[index], attribute]
+    return columns
+
+
+@kernel
+def _still_without(part: NDArray[np.int64], live: NDArray[np.int64], columns: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Those live rows that have no part yet; their values move to the front of the columns."""
+    kept = 0
+    for index in range(len(live)):
+        if part[live[index]] == NONE:
+            live[kept] = live[index]
+            for attribute in range(len(columns)):
+                columns[attribute, kept] = columns[attribute, index]
+            kept += 1
+    return live[:kept]
+
+
+@kernel
+def _nearest_of_each(
     space: Geometry,
-    slots: NDArray[np.int64],
+    columns: NDArray[np.float64],
+    seed: NDArray[np.float64],
+    bucket: NDArray[np.int64],
+    nearest: NDArray[np.float64],
+    candidate: NDArray[np.int64],
+) -> None:
+    """Loss of the box around the seed and the nearest row of each bucket, and the index of that row."""
+    distance = np.zeros(len(bucket))
+    for attribute in range(len(columns)):
+        _add_distances(space, attribute, seed[attribute], columns[attribute][: len(bucket)], distance)
+    nearest[:] = np.inf
+    for index in range(len(bucket)):
+        if distance[index] < nearest[bucket[index]]:
+            nearest[bucket[index]] = distance[index]
+            candidate[bucket[index]] = index
+
+
+@kernel
+def _add_distances(
+    space: Geometry, attribute: int, value: float, column: NDArray[np.float64], distance: NDArray[np.float64]
+) -> None:
+    """Add the weighted loss of the interval from a value to each value of a column."""
+    weight, scale = space.weight[attribute], space.scale[attribute]
+    if is_plain(space, attribute):
+        for index in range(len(column)):
+            distance[index] += weight * (abs(column[index] - value) * scale)
+    elif space.start[attribute] >= 0 and space.leaves[attribute] < len(column):
+        from_value = np.empty(space.leaves[attribute])
+        for leaf in range(len(from_value)):
+            from_value[leaf] = weight * range_loss(space, attribute, min(value, float(leaf)), max(value, float(leaf)))
+        for index in range(len(column)):
+            distance[index] += from_value[int(column[index])]
+    else:
+        for index in range(len(column)):
+            lo, hi = min(value, column[index]), max(value, column[index])
+            distance[index] += weight * range_loss(space, attribute, lo, hi)
+
+
+@kernel
+def _gather_least(
+    space: Geometry,
+    columns: NDArray[np.float64],
     candidate: NDArray[np.int64],
     near: NDArray[np.int64],
-    seed: int,
+    seed: NDArray[np.float64],
     count: int,
 ) -> NDArray[np.int64]:
     """So many of the near ones: each time the one that enlarges the box around the seed and those chosen least."""
-    lo, hi = rows.quasi[seed].copy(), rows.quasi[seed].copy()
-    growth = np.empty(len(near))
-    for index in range(len(near)):
-        row = rows.quasi[slots[candidate[near[index]]]]
-        growth[index] = enlargement(space, lo, hi, row, row)
+    own, growth = np.empty((len(columns), len(near))), np.zeros(len(near))
+    for attribute in range(len(columns)):
+        for index in range(len(near)):
+            own[attribute, index] = columns[attribute, candidate[near[index]]]
+        _add_distances(space, attribute, seed[attribute], own[attribute], growth)
+    lo, hi = seed.copy(), seed.copy()
     chosen = np.empty(count, np.int64)
     for number in range(count):
-        best = np.argmin(growth)
+        best = 0
+        for index in range(1, len(near)):
+            best = index if growth[index] < growth[best] else best
         chosen[number] = near[best]
         growth[best] = np.inf
-        new = rows.quasi[slots[candidate[near[best]]]]
-        for attribute in range(len(lo)):
-            low, high = lo[attribute], hi[attribute]
-            if new[attribute] < low or new[attribute] > high:
-                lo[attribute], hi[attribute] = min(low, new[attribute]), max(high, new[attribute])
-                for index in range(len(near)):
-                    value = rows.quasi[slots[candidate[near[index]]], attribute]
-                    if value < low or value > high:
-                        cost = _side_growth(space, attribute, lo[attribute], hi[attribute], value)
-                        growth[index] += cost - _side_growth(space, attribute, low, high, value)
+        for attribute in range(len(columns)):
+            value, low, high = own[attribute, best], lo[attribute], hi[attribute]
+            if value < low or value > high:
+                lo[attribute], hi[attribute] = min(low, value), max(high, value)
+                _lower_growth(space, attribute, low, high, lo[attribute], hi[attribute], own[attribute], growth)
     return chosen
 
 
 @kernel
-def _draw_row(out: Output, part: NDArray[np.int64], bucket: NDArray[np.int64], left: NDArray[np.int64]) -> int:
-    """A random row of a random bucket, among the rows that have no part yet."""
-    nth, chosen = below(out, int(np.sum(left > 0))), 0
+def _lower_growth(
+    space: Geometry,
+    attribute: int,
+    lo: float,
+    hi: float,
+    wider_lo: float,
+    wider_hi: float,
+    column: NDArray[np.float64],
+    growth: NDArray[np.float64],
+) -> None:
+    """The side `lo … hi` has become wider: take off what no longer has to be paid for each value of a column."""
+    weight = space.weight[attribute]
+    if is_plain(space, attribute):
+        scale, left, right = weight * space.scale[attribute], lo - wider_lo, wider_hi - hi
+        for index in range(len(column)):
+            value = column[index]
+            growth[index] -= scale * (min(max(lo - value, 0.0), left) + min(max(value - hi, 0.0), right))
+        return
+    paid = range_loss(space, attribute, wider_lo, wider_hi) - range_loss(space, attribute, lo, hi)
+    if paid == 0.0:
+        return  # The same ancestor, or the same steps: nothing changes for anybody.
+    for index in range(len(column)):
+        value = column[index]
+        if value < lo or value > hi:
+            before = range_loss(space, attribute, min(lo, value), max(hi, value))
+            after = range_loss(space, attribute, min(wider_lo, value), max(wider_hi, value))
+            growth[index] += weight * (after - before - paid)
+
+
+@kernel
+def _draw_row(
+    out: Output, part: NDArray[np.int64], bucket: NDArray[np.int64], left: NDArray[np.int64], alive: int
+) -> int:
+    """A random row of a random bucket, among the rows that have no part yet; so many buckets are not empty."""
+    nth, chosen = below(out, alive), 0
     while left[chosen] == 0 or nth > 0:
         nth -= left[chosen] > 0
         chosen += 1
@@ -375,7 +448,7 @@ def _split_l(
     clusters, growth = 0, np.empty(persons)
     while np.sum(left > 0) >= rules.l and np.sum(left) >= rules.k:
         total = np.sum(left)
-        seed = _draw_row(out, chosen_part, bucket, left)
+        seed = _draw_row(out, chosen_part, bucket, left, int(np.sum(left > 0)))
         chosen_part[seed] = clusters
         left[bucket[seed]] -= 1
         lo, hi = rows.quasi[chosen[seed]].copy(), rows.quasi[chosen[seed]].copy()
