@@ -45,8 +45,8 @@ class DynamicGroup:
         self._centres = np.empty((0, len(schema.quasi)))
         self._members: list[list[int]] = []
 
-    def loss(self, quasi: NDArray[np.float64]) -> float:
-        """Mean loss of the rows when every group is published as the box around it."""
+    def publish(self, quasi: NDArray[np.float64]) -> tuple[NDArray[np.int64], Boxes]:
+        """The group of each row at the end of the stream, and the boxes around the groups."""
         points = (quasi - self.space.low) * self.space.scale
         self._start(points)
         for row in range(self.first, len(points)):
@@ -54,7 +54,11 @@ class DynamicGroup:
         groups = np.empty(len(points), np.int64)
         for number, rows in enumerate(self._members):
             groups[rows] = number
-        boxes = Boxes.around(self.schema, quasi, groups, len(self._members))
+        return groups, Boxes.around(self.schema, quasi, groups, len(self._members))
+
+    def loss(self, quasi: NDArray[np.float64]) -> float:
+        """Mean loss of the rows when every group is published as the box around it."""
+        groups, boxes = self.publish(quasi)
         return float(class_loss(boxes)[groups].mean())
 
     def _start(self, points: NDArray[np.float64]) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from load_tests.generators import (
     ADULT_MISSING,
@@ -36,15 +37,19 @@ from load_tests.static_quality import add_options, markdown_claims, markdown_tab
 from load_tests.stream_baselines import DynamicGroup, IncognitoW, MondrianW
 from microdata import Boxes, Publication, Table, class_loss, seeded_words
 from static_algos import median_query_error
-from stream_algos import Batch, Castle, Engine, Release, SabreW
+from stream_algos import Batch, Castle, Engine, Release, SabreW, _split_kernels
 
 PAGE = "quality-stream-results.md"
 PUSH = 1_000
 ARRIVAL, DEADLINE = "CASTLE, on arrival (thesis)", "CASTLE, at the deadline"
 FORMATIONS = {ARRIVAL: "arrival", DEADLINE: "deadline"}
 OURS, DIRECT, THESIS_W = "SABRE_W", "SABRE_W, floor 0", "SABRE_W as in the thesis"
-T_MONDRIAN, T_INCOGNITO = "tMondrian_W", "tIncognito_W"
+T_MONDRIAN, T_INCOGNITO, CONDENSED = "tMondrian_W", "tIncognito_W", "dynamicGroup"
 NUMBERS = ("age", "final-weight", "education-num", "capital-gain", "capital-loss", "hours-per-week")
+NUMBERS_UNSKEWED = ("age", "final-weight", "education-num", "hours-per-week")
+THETAS = (0.05, 0.1, 0.15, 0.2, 0.25)
+DIVERSITIES = {"age": (1, 10, 20, 30, 40), "occupation": (1, 3, 6, 9, 12)}
+DIVERSE = ("final-weight", "education-num", "hours-per-week", "marital-status", "education")
 UNSKEWED = ("age", "education-num", "hours-per-week", "final-weight", "marital-status", "education", "occupation")
 
 
@@ -71,19 +76,27 @@ class Outcome:
 
     def workload_error(self, window: int, selectivity: float = 0.1) -> float:
         """Median relative error of random queries on each window of the stream, averaged over the windows."""
-        classes = np.full(len(self.table), -1, np.int32)
-        release = self.release
+        classes, release = np.full(len(self.table), -1), self.release
         classes[release.members] = np.repeat(np.arange(len(release)), np.diff(release.starts))
-        errors = []
-        for start in range(0, len(self.table) - window + 1, window):
-            rows = np.arange(start, start + window)
-            present, labels = np.unique(classes[rows], return_inverse=True)
-            hidden = int(len(present) > 0 and present[0] < 0)
-            chosen = present[hidden:]
-            boxes = Boxes(self.table.schema, release.lo[chosen], release.hi[chosen])
-            part = Publication(self.table.take(rows), (labels - hidden).astype(np.int32), boxes)
-            errors.append(median_query_error(part, selectivity=selectivity, queries=2_000))
-        return float(np.mean(errors))
+        return workload_error(
+            self.table, classes, Boxes(self.table.schema, release.lo, release.hi), window, selectivity
+        )
+
+
+def workload_error(
+    table: Table, classes: NDArray[np.int64], boxes: Boxes, window: int, selectivity: float = 0.1
+) -> float:
+    """The same for rows in these classes (-1: not released)."""
+    errors = []
+    for start in range(0, len(table) - window + 1, window):
+        rows = np.arange(start, start + window)
+        present, labels = np.unique(classes[rows], return_inverse=True)
+        hidden = int(len(present) > 0 and present[0] < 0)
+        chosen = present[hidden:]
+        some = Boxes(table.schema, boxes.lo[chosen], boxes.hi[chosen])
+        part = Publication(table.take(rows), (labels - hidden).astype(np.int32), some)
+        errors.append(median_query_error(part, selectivity=selectivity, queries=2_000))
+    return float(np.mean(errors))
 
 
 def run(kind: type[Engine], table: Table, **given: Any) -> Outcome:
@@ -151,7 +164,8 @@ class Clusters:
         yield self.repetition()
         yield self.workload()
         yield self.against_condensation()
-        yield self.diversity()
+        yield self.queries_against_condensation()
+        yield from self.diversity()
 
     def eta_and_mu(self) -> Figure:
         """5.5: the bound on open clusters, and how many losses are averaged."""
@@ -214,7 +228,7 @@ class Clusters:
         """5.9: counting queries on windows of the stream."""
         table = adult(UNSKEWED[:4])
         deltas, persons = self.few((2_000, 5_000, 10_000)), self.few((25, 50, 100, 150, 200))
-        thetas, widths = self.few((0.05, 0.1, 0.15, 0.2, 0.25)), self.few((2, 3, 4, 5, 6))
+        thetas, widths = self.few(THETAS), self.few((2, 3, 4, 5, 6))
         by_delta = both_formations([table] * len(deltas), [{"k": 100, "delta": delta} for delta in deltas])
         by_k = both_formations([table] * len(persons), [{**self.given, "k": k} for k in persons])
         by_width = both_formations([adult(UNSKEWED[:width]) for width in widths], [self.given] * len(widths))
@@ -257,7 +271,7 @@ class Clusters:
             runs = both_formations([table] * len(deltas), [{"k": k, "delta": delta} for delta in deltas])
             chart = panel(f"loss, k = {k}", "δ", deltas, runs, loss)
             rival = DynamicGroup(table.schema, k, 8_000).loss(table.quasi)
-            charts.append(Panel(chart.title, "δ", deltas, {**chart.series, "dynamicGroup": [rival] * len(deltas)}))
+            charts.append(Panel(chart.title, "δ", deltas, {**chart.series, CONDENSED: [rival] * len(deltas)}))
         last = [Panel(c.title, "δ", c.x[-1:], {name: line[-1:] for name, line in c.series.items()}) for c in charts]
         return Figure(
             "5.10",
@@ -265,23 +279,62 @@ class Clusters:
             charts,
             (
                 Claim("CASTLE's loss falls as δ grows", falls(charts[1], tuple(FORMATIONS))),
-                Claim("at the longest delay CASTLE loses less", ordered(last, ARRIVAL, "dynamicGroup")),
-                Claim("… at the deadline likewise", ordered(last, DEADLINE, "dynamicGroup"), thesis=False),
+                Claim("at the longest delay CASTLE loses less", ordered(last, ARRIVAL, CONDENSED)),
+                Claim("… at the deadline likewise", ordered(last, DEADLINE, CONDENSED), thesis=False),
             ),
         )
 
-    def diversity(self) -> Figure:
-        """5.12: ℓ-diversity, occupation sensitive."""
-        levels = self.few((1, 3, 5, 7, 9))
-        table = adult(5, ("occupation",))
-        runs = both_formations([table] * len(levels), [{**self.given, "l": level} for level in levels])
-        charts = (panel("loss", "ℓ", levels, runs, loss),)
-        return Figure(
-            "5.12",
-            "ℓ-diversity, 5 quasi-identifiers, occupation sensitive",
-            charts,
-            (Claim("loss grows with ℓ", grows(charts[0], tuple(FORMATIONS))),),
+    def queries_against_condensation(self) -> Figure:
+        """5.11: counting queries, against dynamicGroup."""
+        delta, usual, persons, thetas = 20_000, 200, self.few((50, 100, 200, 300, 400)), self.few(THETAS)
+        table = adult(NUMBERS_UNSKEWED)
+        by_k = both_formations([table] * len(persons), [{"k": k, "delta": delta} for k in persons])
+        rival = {k: DynamicGroup(table.schema, k, 8_000).publish(table.quasi) for k in {*persons, usual}}
+        chart = panel("workload error", "k", persons, by_k, lambda one: one.workload_error(delta))
+        groups = [workload_error(table, *rival[k], delta) for k in persons]
+        by_theta = {
+            name: [line[persons.index(usual)].workload_error(delta, theta) for theta in thetas]  # type: ignore[union-attr]  # no gaps here
+            for name, line in by_k.items()
+        }
+        by_theta[CONDENSED] = [workload_error(table, *rival[usual], delta, theta) for theta in thetas]
+        charts = (
+            Panel("workload error, θ = 0.1", "k", persons, {**chart.series, CONDENSED: groups}),
+            Panel(f"workload error, k = {usual}", "θ", thetas, by_theta),
         )
+        return Figure(
+            "5.11",
+            "queries, against dynamicGroup (4 numbers, δ = 20,000)",
+            charts,
+            (
+                Claim("CASTLE's error is below dynamicGroup's", ordered(charts, ARRIVAL, CONDENSED)),
+                Claim("… at the deadline likewise", ordered(charts, DEADLINE, CONDENSED), thesis=False),
+            ),
+        )
+
+    def diversity(self) -> Iterator[Figure]:
+        """5.12 and 5.13: ℓ-diversity, with a number and with a category as the sensitive attribute."""
+        losses, errors = [], []
+        for sensitive, values in DIVERSITIES.items():
+            levels = self.few(values)
+            table = adult(DIVERSE, (sensitive,))
+            runs = both_formations([table] * len(levels), [{**self.given, "l": level} for level in levels])
+            losses.append(panel(f"loss, {sensitive} sensitive", "ℓ", levels, runs, loss))
+            errors.append(
+                panel(
+                    f"workload error, {sensitive} sensitive",
+                    "ℓ",
+                    levels,
+                    runs,
+                    lambda one: one.workload_error(self.delta),
+                )
+            )
+        for number, name, charts in (("5.12", "loss", losses), ("5.13", "workload error", errors)):
+            claims = [
+                Claim(f"formed {how}, the {name} grows with ℓ ({which})", grows(chart, (line,)), thesis=line == ARRIVAL)
+                for how, line in (("on arrival", ARRIVAL), ("at the deadline", DEADLINE))
+                for which, chart in zip(DIVERSITIES, charts, strict=True)
+            ]
+            yield Figure(number, f"ℓ-diversity, 5 quasi-identifiers: {name}", charts, claims)
 
 
 @dataclass
@@ -348,6 +401,34 @@ class Windows:
         return Figure(number, f"SABRE_W: {title}", charts, claims)
 
 
+def compare_splits() -> list[list[object]]:
+    """One large cluster, split by looking at all pairs of rows as the thesis does, and block by block as we do."""
+    rows: list[list[object]] = []
+    for title, quasi, k in SPLITS:
+        table = adult(quasi, (), 12_000)
+        engine = Castle(table.schema, words=seeded_words(1), formation="arrival", k=k, delta=1_000_000, eta=1)
+        positions = np.arange(len(table))
+        engine.push(Batch(positions, np.zeros(len(table)), table.persons, table.quasi, table.sensitive))
+        best = [min(_split(engine, table, whole=whole) for _ in range(3)) for whole in (True, False)]
+        rows.append([title, *(number for microseconds, mean in best for number in (mean, microseconds))])
+    return rows
+
+
+def _split(engine: Castle, table: Table, *, whole: bool) -> tuple[float, float]:
+    """Microseconds per row, and mean loss, of splitting all held rows."""
+    state, slots = engine._state, engine._held()  # noqa: SLF001 - the split is no part of the interface
+    engine._fetch_words(0)  # noqa: SLF001 - as above
+    given = state.rows, engine._out, engine._space, engine._rules, slots, np.full(len(slots), -1)  # noqa: SLF001
+    started = time.process_time()
+    clusters = _split_kernels._split_k(*given, 0) if whole else _split_kernels.split(*given)  # noqa: SLF001
+    seconds = time.process_time() - started
+    boxes = Boxes.around(table.schema, state.rows.quasi[slots], given[-1], clusters)
+    return 1e6 * seconds / len(slots), float(class_loss(boxes)[given[-1]].mean())
+
+
+SPLITS = (("10 QI, k = 100", 10, 100), ("10 QI, k = 10", 10, 10), ("6 QI, k = 100", 6, 100))
+SPLIT_COLUMNS = ("12,000 rows in one cluster", "all pairs: loss", "µs per row", "in blocks: loss", "µs per row ")
+
 PEERS = (
     ("8 QI as numbers, k = 10, δ = 200", "number", {"k": 10, "delta": 200}, 0.293),
     ("8 QI as numbers, k = 10, δ = 1,000", "number", {"k": 10, "delta": 1_000}, 0.197),
@@ -374,7 +455,10 @@ def compare_with_peers() -> list[list[object]]:
     return rows
 
 
-def write_page(folder: Path, peers: Sequence[Sequence[object]], figures: Sequence[Figure]) -> None:
+Lines = Sequence[Sequence[object]]
+
+
+def write_page(folder: Path, peers: Lines, splits: Lines, figures: Sequence[Figure]) -> None:
     """The page and its charts."""
     lines = ["# Stream algorithms: measured quality", ""]
     lines += [
@@ -383,6 +467,7 @@ def write_page(folder: Path, peers: Sequence[Sequence[object]], figures: Sequenc
     ]
     lines += [f"Measured: {machine_line()}.", "", "## Real Adult in its original order, beside the best peer", ""]
     lines += markdown_table(PEER_COLUMNS, peers)
+    lines += ["## Splitting a large cluster (formed on arrival)", "", *markdown_table(SPLIT_COLUMNS, splits)]
     for figure in figures:
         chart = figure.file.replace("static", "stream")
         write_chart(folder / "plots" / chart, figure.panels)
@@ -401,6 +486,8 @@ def main() -> None:
     peers = compare_with_peers()
     if peers:
         print_table("Real Adult in its original order", PEER_COLUMNS, peers)
+    splits = compare_splits()
+    print_table("Splitting a large cluster", SPLIT_COLUMNS, splits)
     figures = []
     for chapter in (Clusters(options.quick), Windows(options.quick)):
         for figure in chapter.figures():
@@ -409,9 +496,10 @@ def main() -> None:
             print_claims(figure.claims)
             figures.append(figure)
     if options.docs:
-        write_page(options.docs, peers, figures)
+        write_page(options.docs, peers, splits, figures)
     results = {
         "peers": [dict(zip(PEER_COLUMNS, row, strict=True)) for row in peers],
+        "splits": [dict(zip(SPLIT_COLUMNS, row, strict=True)) for row in splits],
         "figures": [
             {
                 "figure": figure.number,

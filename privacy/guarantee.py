@@ -105,7 +105,9 @@ class SemanticParameters(_Part):
     """Parameters of semantic β-likeness."""
 
     beta: float = Field(gt=0, allow_inf_nan=False, description="largest relative gain; above 0")
-    height: int = Field(ge=1, description="inner nodes up to this height are bounded too; a whole number from 1")
+    height: int = Field(
+        ge=1, le=1000, description="inner nodes up to this height are bounded too; a whole number from 1"
+    )
 
 
 class RangeParameters(_Part):

@@ -1,5 +1,6 @@
 """A file of events through a stream engine, without Kafka: gate and messages are the worker's own.
 
+With `order: arrival` the rows of the clusters that passed the gate are written one by one in the order of the file.
 Time is simulated: events arrive at a steady rate, so that bounds in seconds and windows by time mean the same in every
 replay. Nothing that the gate refuses is written.
 """
@@ -15,7 +16,6 @@ from typing import Any, BinaryIO
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field
 
 from microdata import (
     Boxes,
@@ -30,66 +30,21 @@ from microdata import (
     words,
 )
 from service.policy import Policy
-from service.report import Asked, Refused
+from service.report import Asked, DelayBin, Delays, Point, Refused, ReplayReport, Result
 from service.worker.events import Events
 from service.worker.gate import Gate, box_key
 from service.worker.messages import MessageEncoder
 from service.worker.partition import Publication
 from service.worker.rows import Rows
 from service.worker.stream import Stream
-from stream_algos import Engine, Release
+from stream_algos import Engine, InOrder, Release
 
 MOST_POINTS = 60
 """Points of the loss over time."""
+MOST_BINS = 24
+"""Bins of the delays."""
 LARGEST_MESSAGE = 1 << 40
 """A file has no message limit, so no cluster is written in parts."""
-
-
-class Guaranteed(BaseModel):
-    """One privacy model: what was asked, and what the least safe cluster achieved."""
-
-    model: str
-    asked: float
-    achieved: float | None = Field(description="None where nothing was released")
-
-
-class Point(BaseModel):
-    """Loss of the rows that were released up to an event since the point before."""
-
-    events: int
-    released: int
-    loss: float
-
-
-class Delays(BaseModel):
-    """How many further events were taken before one was decided."""
-
-    p50: int
-    p99: int
-    max: int
-    step: int = Field(description="events that are pushed at once; a delay is told up to so many too large")
-
-
-class ReplayReport(BaseModel):
-    """What a replay did; free of record values."""
-
-    name: str
-    fingerprint: str
-    asked: Asked
-    repeatable: bool = Field(description="made with a seed: for experiments, not for release")
-    seconds: float
-    events: int
-    refused: list[Refused]
-    released: int
-    suppressed: int
-    suppressed_share: float
-    clusters: int
-    reused: int = Field(description="rows that were released with a box published before")
-    guarantees: list[Guaranteed]
-    loss: float
-    loss_over_time: list[Point]
-    delays: Delays | None = Field(description="None where nothing was decided")
-    engine: dict[str, float] = Field(description="the engine's own numbers at the end")
 
 
 @dataclass
@@ -98,18 +53,20 @@ class Tally:
 
     totals: Counter[str] = field(default_factory=Counter)
     delays: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
-    steps: list[tuple[int, int, float]] = field(default_factory=list)
-    """Per step: events so far, rows released, their summed loss."""
+    steps: list[tuple[int, int, float, int, int]] = field(default_factory=list)
+    """Per step: events so far, rows released, their summed loss, rows suppressed, rows that reuse a box."""
 
-    def note(self, schema: Schema, release: Release, waited: NDArray[np.int64]) -> None:
-        """Count a release, whose rows (and suppressed ones) were decided after so many further events."""
+    def decided(self, schema: Schema, release: Release) -> None:
+        """Count what was decided."""
         sizes = np.diff(release.starts)
         lost = float(class_loss(Boxes(schema, release.lo, release.hi)) @ sizes) if len(release) else 0.0
-        self.steps.append((self.totals["events"], int(sizes.sum()), lost))
-        self.totals["released"] += int(sizes.sum())
-        self.totals["suppressed"] += len(release.suppressed)
+        released, suppressed, reused = int(sizes.sum()), len(release.suppressed), int(sizes[release.reused].sum())
+        self.steps.append((self.totals["events"], released, lost, suppressed, reused))
         self.totals["clusters"] += int((~release.reused).sum())
-        self.totals["reused"] += int(sizes[release.reused].sum())
+        self.totals.update(released=released, suppressed=suppressed, reused=reused)
+
+    def left(self, waited: NDArray[np.int64]) -> None:
+        """Count how many further events were taken before each of these left (or was given up)."""
         counts = np.bincount(waited, minlength=len(self.delays))
         counts[: len(self.delays)] += self.delays
         self.delays = counts
@@ -120,10 +77,23 @@ class Tally:
 
     def points(self) -> Iterator[Point]:
         """The loss over time."""
-        for part in np.array_split(np.array(self.steps).reshape(-1, 3), MOST_POINTS):
-            if len(part) and part[:, 1].sum():
-                released = int(part[:, 1].sum())
-                yield Point(events=int(part[-1, 0]), released=released, loss=float(part[:, 2].sum()) / released)
+        for part in np.array_split(np.array(self.steps).reshape(-1, 5), MOST_POINTS):
+            if len(part):
+                _, released, lost, suppressed, reused = part.sum(axis=0).tolist()
+                yield Point(
+                    events=int(part[-1, 0]),
+                    released=int(released),
+                    loss=lost / max(released, 1),
+                    suppressed=int(suppressed),
+                    reused=int(reused),
+                )
+
+    def bins(self) -> Iterator[DelayBin]:
+        """The delays, from 0 to the longest."""
+        width = -(-len(self.delays) // MOST_BINS)
+        for first in range(0, len(self.delays), width):
+            own = self.delays[first : first + width]
+            yield DelayBin(first=first, last=first + len(own) - 1, events=int(own.sum()))
 
     def quantile(self, share: float) -> int:
         """The delay that this share of the decided rows did not exceed."""
@@ -136,7 +106,10 @@ class Replay:
 
     def __init__(self, policy: Policy, *, seed: int | None = None, rate: float = 1000.0) -> None:
         self.policy, self.schema, self.rate, self.seed = policy, policy.schema, rate, seed
-        self.engine: Engine = policy.engine(words=words(seed))
+        # Whole clusters are held against the gate; who wants them in order gets their rows in order after that.
+        ordered = getattr(policy.parameters, "order", "shuffled") == "arrival"
+        self.engine: Engine = policy.engine(words=words(seed), **({"order": "shuffled"} if ordered else {}))
+        self._in_order = InOrder(len(policy.schema.quasi)) if ordered else None
         self.tally = Tally()
         self.refused: Counter[tuple[str, str]] = Counter()
         self.step = _step(policy)
@@ -162,34 +135,53 @@ class Replay:
             self._rows.append(part, part.positions / self.rate)
             self._leave(self.engine.push(self._rows.batch(at)), out)
             self._leave(self.engine.expire(self._last / self.rate), out)
-            self._rows.keep(self.engine.pending(), self.engine.needed_from() if self.engine.windowed else None)
+            self._rows.keep(self._waiting(), self.engine.needed_from() if self.engine.windowed else None)
 
     def end(self, out: BinaryIO) -> None:
         """Decide everything that is held."""
         self._leave(self.engine.flush(), out)
 
     def _leave(self, release: Release, out: BinaryIO) -> None:
-        """Hold a release against the gate, count and write it."""
+        """Hold a release against the gate, count it, and write what may leave now."""
         if not len(release) and not len(release.suppressed):
             return
         passed = self._gate.passes(release, self._rows, self._published)
         if not passed.all():
             raise GuaranteeError(f"the gate refused {int((~passed).sum())} of {len(release)} clusters; nothing is kept")
-        self.tally.note(self.schema, release, self._last - np.concatenate([release.members, release.suppressed]))
-        publication = Publication(release, self._rows.find(release.members), 0)
-        messages = self._encoder.encode([(publication, self._rows)])
-        out.writelines(message + b"\n" for message in messages.get(0, []))
+        self.tally.decided(self.schema, release)
         self._published |= {int(i): box_key(release.lo[c], release.hi[c]) for c, i in enumerate(release.ids)}
         reusable = set(self.engine.reusable()[0].tolist())
         self._published = {key: box for key, box in self._published.items() if key in reusable}
+        self._write(self._in_order.pass_on(release, self.engine.pending()) if self._in_order else release, out)
+
+    def _write(self, release: Release, out: BinaryIO) -> None:
+        self.tally.left(self._last - np.concatenate([release.members, release.suppressed]))
+        publication = Publication(release, self._rows.find(release.members), 0)
+        messages = self._encoder.encode([(publication, self._rows)])
+        out.writelines(message + b"\n" for message in messages.get(0, []))
+
+    def _waiting(self) -> NDArray[np.int64]:
+        """Positions of the rows that have not left."""
+        pending = self.engine.pending()
+        return np.union1d(pending, self._in_order.positions()) if self._in_order else pending
 
     def _count(self, refusals: Refusals) -> None:
         first = refusals.first_per_row()
         for (name, reason), rows in first.counts().items():
             self.refused[name, reason.code] += rows
 
+    def _delays(self) -> Delays:
+        tally = self.tally
+        return Delays(
+            p50=tally.quantile(0.5),
+            p99=tally.quantile(0.99),
+            max=len(tally.delays) - 1,
+            step=self.step,
+            bins=list(tally.bins()),
+        )
+
     def report(self, seconds: float) -> ReplayReport:
-        """What was asked and what came of it."""
+        """What was asked and what came of it; that it holds, since a cluster that the gate refuses ends the replay."""
         tally, totals, achieved = self.tally, self.tally.totals, self._gate.achieved
         decided = totals["released"] + totals["suppressed"]
         return ReplayReport(
@@ -198,6 +190,7 @@ class Replay:
             asked=Asked(
                 algorithm=self.policy.algorithm_name, parameters=self.policy.parameters.model_dump(mode="json")
             ),
+            holds=True,
             repeatable=self.seed is not None,
             seconds=round(seconds, 3),
             events=totals["events"],
@@ -208,14 +201,19 @@ class Replay:
             clusters=totals["clusters"],
             reused=totals["reused"],
             guarantees=[
-                Guaranteed(model=model.label, asked=model.asked, achieved=_finite(achieved.get(model.name)))
+                Result(
+                    model=model.label,
+                    asked=model.asked,
+                    achieved=_finite(achieved.get(model.name)),
+                    holds=True,
+                    failing=0,
+                    more_is_safer=model.more_is_safer,
+                )
                 for model in self.engine.models()
             ],
             loss=tally.loss(),
             loss_over_time=list(tally.points()),
-            delays=Delays(p50=tally.quantile(0.5), p99=tally.quantile(0.99), max=len(tally.delays) - 1, step=self.step)
-            if decided
-            else None,
+            delays=self._delays() if decided else None,
             engine=dict(self.engine.status()),
         )
 

@@ -1,8 +1,9 @@
 """How a stream is made safe."""
 
+from stream_algos._order import InOrder
 from stream_algos.burel_w import BurelW
 from stream_algos.castle import Castle
 from stream_algos.engine import STREAM_ALGORITHMS, Batch, Engine, Release, Snapshot
 from stream_algos.sabre_w import SabreW
 
-__all__ = ["STREAM_ALGORITHMS", "Batch", "BurelW", "Castle", "Engine", "Release", "SabreW", "Snapshot"]
+__all__ = ["STREAM_ALGORITHMS", "Batch", "BurelW", "Castle", "Engine", "InOrder", "Release", "SabreW", "Snapshot"]

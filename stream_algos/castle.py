@@ -48,10 +48,22 @@ from stream_algos._release_kernels import (
     note_loss,
     words_needed,
 )
-from stream_algos.engine import STREAM_ALGORITHMS, Batch, Engine, Release, Snapshot
+from stream_algos.engine import (
+    LONGEST,
+    MOST_PERSONS,
+    MOST_ROWS,
+    STREAM_ALGORITHMS,
+    Batch,
+    Engine,
+    Release,
+    Snapshot,
+)
 
 CHUNK = 1024
 """Rows that one kernel call takes at most; the ring has room for so many more than are held."""
+
+SHARE_UNITS = 10**9
+"""Shares are so many parts of a whole, in whole numbers."""
 
 
 class Delay(BaseModel):
@@ -59,15 +71,17 @@ class Delay(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    tuples: int = Field(ge=1, description="δ: positions between a row and the one at which it is decided")
-    seconds: float | None = Field(None, gt=0, description="time after which a row is decided in any case")
+    tuples: int = Field(ge=1, le=MOST_ROWS, description="δ: positions between a row and the one at which it is decided")
+    seconds: float | None = Field(None, gt=0, le=LONGEST, description="time after which a row is decided in any case")
 
 
 class CastleParameters(Parameters):
     """Parameters of CASTLE. `delta` and `seconds` may be given instead of `delay`."""
 
-    k: int = Field(ge=1, description="distinct persons of every class")
-    l: int = Field(default=1, ge=1, description="distinct values of every sensitive attribute in every class")  # noqa: E741 - ℓ is its name in the literature
+    k: int = Field(ge=1, le=MOST_PERSONS, description="distinct persons of every class")
+    l: int = Field(  # noqa: E741 - ℓ is its name in the literature
+        default=1, ge=1, le=MOST_PERSONS, description="distinct values of every sensitive attribute in every class"
+    )
     delay: Delay
     formation: Literal["deadline", "arrival"] = Field(
         "deadline", description="when a row finds its class: at its deadline, or on arrival as in the thesis"
@@ -75,8 +89,8 @@ class CastleParameters(Parameters):
     eta: int = Field(50, ge=1, le=100_000, description="η: most clusters that are open at a time (arrival)")
     mu: int = Field(100, ge=1, le=1_000_000, description="μ: latest clusters whose mean loss is τ")
     reuse: bool = Field(default=False, description="release an expiring row alone with a published box that covers it")
-    reuse_bound: int = Field(500, ge=1, le=1_000_000, description="published boxes that are kept for reuse")
-    max_share: float | None = Field(None, gt=0, le=1, description="largest share of one person in a class's rows")
+    reuse_bound: int = Field(500, ge=1, le=100_000, description="published boxes that are kept for reuse")
+    max_share: float | None = Field(None, ge=1e-6, le=1, description="largest share of one person in a class's rows")
     order: Literal["shuffled", "arrival"] = Field(
         "shuffled", description="arrival: row by row in order of position, which tells positions to who knows the input"
     )
@@ -169,7 +183,8 @@ class Castle(Engine):
         super().__init__(schema, words=words, **given)
         self._check_values()
         parameters = self.parameters
-        share = Fraction(str(parameters.max_share or 1))
+        # Rounded down, never up, so that kernels do not overflow.
+        share = Fraction(int(Fraction(str(parameters.max_share or 1)) * SHARE_UNITS), SHARE_UNITS)
         self._rules = Rules(
             k=parameters.k,
             l=parameters.l,

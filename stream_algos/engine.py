@@ -22,6 +22,15 @@ from static_algos import Catalogue, Parameters, parse
 Snapshot: TypeAlias = Mapping[str, NDArray[Any]]
 """Arrays by name: positions, take-times, published boxes and ids, losses; never a raw value or a person."""
 
+MOST_ROWS = 10_000_000
+"""Most rows that an engine can be asked to hold: some gigabytes."""
+
+MOST_PERSONS = 1_000_000
+"""Largest k, and ℓ."""
+
+LONGEST = 1e9
+"""Longest time in seconds that can be asked for: thirty years."""
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:

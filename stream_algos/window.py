@@ -36,10 +36,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from microdata import Boxes, DataError, GuaranteeError, InfeasibleError, Schema, Table, Words, system_words
 from privacy import Groups, check_domains, require
 from static_algos import Parameters
-from stream_algos.engine import Batch, Engine, Release, Snapshot
+from stream_algos.engine import LONGEST, MOST_PERSONS, MOST_ROWS, Batch, Engine, Release, Snapshot
 
 DECIDED, LOOSE = -2, -1
 """Marks of rows: released or suppressed; undecided and in no class. Others are the number of a pending class."""
+
+MOST_PANES = 10_000
+"""Advances in a window by time: each is closed on its own, whether a row came in it or not."""
 
 References = list[NDArray[np.int64]]
 """The sensitive histograms of a window."""
@@ -50,10 +53,12 @@ class Window(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    size: int | None = Field(None, ge=1, le=10_000_000, description="ω: rows of a window")
-    advance: int | None = Field(None, ge=1, description="rows by which it advances; ω is a multiple of it")
-    seconds: float | None = Field(None, gt=0, allow_inf_nan=False, description="ω as time, instead of size")
-    advance_seconds: float | None = Field(None, gt=0, allow_inf_nan=False, description="advance, instead of advance")
+    size: int | None = Field(None, ge=1, le=MOST_ROWS, description="ω: rows of a window")
+    advance: int | None = Field(
+        None, ge=1, le=MOST_ROWS, description="rows by which it advances; ω is a multiple of it"
+    )
+    seconds: float | None = Field(None, gt=0, le=LONGEST, description="ω as time, instead of size")
+    advance_seconds: float | None = Field(None, ge=1e-3, le=LONGEST, description="its advance, instead of advance")
 
     @model_validator(mode="after")
     def _whole_panes(self) -> Window:
@@ -68,6 +73,12 @@ class Window(BaseModel):
                 "a window is a whole number of advances",
                 parameter="window.size" if pairs[0] is by_count else "window.seconds",
                 nearest=f"{float(whole):g}",
+            )
+        if pairs[0] is by_time and panes > MOST_PANES:
+            raise InfeasibleError(
+                f"a window of {self.seconds:g} s has {int(panes):,} advances; at most {MOST_PANES:,}",
+                parameter="window.advance_seconds",
+                nearest=f"{(self.seconds or 0.0) / MOST_PANES:g}",
             )
         return self
 
@@ -84,13 +95,13 @@ class Deadline(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    seconds: float = Field(gt=0, allow_inf_nan=False, description="time after which a row is decided in any case")
+    seconds: float = Field(gt=0, le=LONGEST, description="time after which a row is decided in any case")
 
 
 class WindowParameters(Parameters):
     """Parameters of every window algorithm."""
 
-    k: int = Field(6, ge=1, description="least number of distinct persons in a class")
+    k: int = Field(6, ge=1, le=MOST_PERSONS, description="least number of distinct persons in a class")
     window: Window = Field(description="size and advance in rows, or seconds and advance_seconds")
     delay: Deadline | None = Field(None, description="for windows by count: decide after so many seconds in any case")
     floor: float = Field(

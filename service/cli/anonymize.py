@@ -10,7 +10,7 @@ import typer
 
 from microdata import words, write_published
 from service.cli.findings import say_audit
-from service.cli.output import progress_bar, say, warn
+from service.cli.output import progress_bar, say_written, warn
 from service.cli.targets import check_targets
 from service.policy import load_policy
 from service.report import report_html
@@ -46,5 +46,4 @@ def anonymize(
     if len(result.refusals):
         warn(f"warning: refused rows were left out\n{result.refusals.describe()}")
     say_audit(result.audit)
-    reports = " and ".join(str(path) for path in (report, html) if path)
-    say(f"wrote {out} after {seconds:.1f} s" + (f", and the report to {reports}" if reports else ""))
+    say_written(out, seconds, report, html)

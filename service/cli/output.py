@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -41,6 +42,12 @@ def say_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     for row in rows:
         table.add_row(*(Text(str(cell)) for cell in row))
     Console(file=sys.stdout, width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
+
+
+def say_written(out: Path, seconds: float, *reports: Path | None) -> None:
+    """Where the result and its reports are."""
+    made = " and ".join(str(path) for path in reports if path)
+    say(f"wrote {out} after {seconds:.1f} s" + (f", and the report to {made}" if made else ""))
 
 
 @contextmanager

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from service.cli.output import progress_bar, say, say_table, warn
+from service.cli.output import progress_bar, say, say_table, say_written, warn
 from service.cli.targets import check_targets
 from service.policy import load_policy
-from service.replay import Replay, ReplayReport, replay_file
+from service.replay import Replay, replay_file
+from service.report import ReplayReport, replay_html
 
 
 def replay(
@@ -19,6 +20,7 @@ def replay(
     policy: Annotated[Path, typer.Option(help="Policy with an algorithm for streams.")],
     out: Annotated[Path, typer.Option(help="Where to write the clusters, as JSON lines.")],
     report: Annotated[Path | None, typer.Option(help="Also write the report, as JSON.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Also write the report as one page with plots.")] = None,
     rate: Annotated[
         float, typer.Option(min=1e-6, help="Events per second of the simulated clock, for bounds in seconds.")
     ] = 1000.0,
@@ -29,16 +31,21 @@ def replay(
     """Send a file of events through a stream algorithm. Exit status 3 if the gate ever refused a cluster."""
     if seed is not None:
         warn(f"warning: --seed {seed} makes the result repeatable; it is for experiments, not for release")
-    check_targets({"the events": events, "the policy": policy}, {"--out": out, "--report": report})
+    check_targets({"the events": events, "the policy": policy}, {"--out": out, "--report": report, "--html": html})
     started = time.monotonic()
-    run = Replay(load_policy(policy), seed=seed, rate=rate)
+    loaded = load_policy(policy)
+    if getattr(loaded.parameters, "order", "shuffled") == "arrival":
+        warn("warning: order: arrival tells which output is which input to whoever knows the order of the events")
+    run = Replay(loaded, seed=seed, rate=rate)
     with progress_bar() as progress:
         replay_file(run, events, out, progress=progress)
     made = run.report(time.monotonic() - started)
     if report:
         report.write_text(made.model_dump_json(indent=2), encoding="utf-8")
+    if html:
+        html.write_text(replay_html(made), encoding="utf-8")
     _say(made)
-    say(f"wrote {out} after {made.seconds:.1f} s" + (f", and the report to {report}" if report else ""))
+    say_written(out, made.seconds, report, html)
 
 
 def _say(made: ReplayReport) -> None:

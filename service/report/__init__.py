@@ -5,15 +5,23 @@ No quasi-identifier's value and no person is in them; sensitive values appear as
 
 from service.report.measure import distributions, loss_of, measures, sizes_of, table_report
 from service.report.page import report_html
-from service.report.sections import Asked, Refused, TableReport
+from service.report.replay_page import replay_html
+from service.report.replay_sections import DelayBin, Delays, Point, ReplayReport
+from service.report.sections import Asked, Refused, Result, TableReport
 
 __all__ = [
     "Asked",
+    "DelayBin",
+    "Delays",
+    "Point",
     "Refused",
+    "ReplayReport",
+    "Result",
     "TableReport",
     "distributions",
     "loss_of",
     "measures",
+    "replay_html",
     "report_html",
     "sizes_of",
     "table_report",

@@ -6,7 +6,7 @@ size. That is some kilobytes where a plotting library in the page would be megab
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -78,24 +78,25 @@ def bullet(asked: float, achieved: float | None, *, more_is_safer: bool, holds: 
     )
 
 
-def histogram(columns: Sequence[tuple[int, int, int]], axis: str) -> str:
-    """Vertical bars of counts; each column is (first, last, count), and the first is written below where it fits."""
-    highest = max((count for _, _, count in columns), default=0) or 1
+def histogram(columns: Sequence[tuple[int, int, float]], axis: str, *, show: Callable[[float], str] = number) -> str:
+    """Vertical bars; each column is (first, last, height), and the first is written below where it fits."""
+    highest = max((height for _, _, height in columns), default=0) or 1
     step = 100 / max(len(columns), 1)
     every = max(1, -(-len(columns) // 6))
     drawn = []
-    for place, (first, last, count) in enumerate(columns):
-        height = 130 * count / highest
+    for place, (first, last, value) in enumerate(columns):
+        height = 130 * value / highest
+        told = f"<title>{first:,} – {last:,}: {show(value)}</title>"
         drawn.append(
             f'<rect class="one" x="{(place + 0.08) * step:.2f}%" y="{146 - height:.1f}" '
-            f'width="{step * 0.84:.2f}%" height="{height:.1f}"><title>{first:,} – {last:,}: {count:,}</title></rect>'
+            f'width="{step * 0.84:.2f}%" height="{height:.1f}">{told}</rect>'
         )
         if place % every == 0:
             drawn.append(f'<text x="{(place + 0.5) * step:.2f}%" y="162">{first:,}</text>')
     return (
         f'<svg class="histogram" width="100%" height="186" role="img" aria-label="{escape(axis)}">{"".join(drawn)}'
         f'<line x1="0" x2="100%" y1="146" y2="146"/><text class="axis" x="50%" y="182">{escape(axis)}</text>'
-        f'<text class="axis most" x="0" y="11">{highest:,}</text></svg>'
+        f'<text class="axis most" x="0" y="11">{show(highest)}</text></svg>'
     )
 
 

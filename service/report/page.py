@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
 
 from service.report.figures import Bar, bars, bullet, card, facts, histogram, number, percent, tile
-from service.report.sections import Distribution, Loss, Measure, QueryError, Result, Risk, Rows, Sizes, TableReport
+from service.report.replay_sections import ReplayReport
+from service.report.sections import (
+    Asked,
+    Distribution,
+    Loss,
+    Measure,
+    QueryError,
+    Refused,
+    Result,
+    Risk,
+    Sizes,
+    TableReport,
+)
 
 
 def report_html(report: TableReport) -> str:
@@ -21,8 +34,8 @@ def report_html(report: TableReport) -> str:
         *(sensitive_card(one) for one in report.sensitive),
         risk_card(report.risk),
         queries_card(report.queries),
-        *([refused_card(report.rows)] if report.rows.refused else []),
-        details_card(report),
+        *([refused_card(report.rows.refused)] if report.rows.refused else []),
+        details_card(report.asked, report.details),
     ]
     return page(title, header(report, title) + tiles(report) + f'<div class="cards">{"".join(cards)}</div>')
 
@@ -38,7 +51,7 @@ def page(title: str, body: str) -> str:
     )
 
 
-def header(report: TableReport, title: str) -> str:
+def header(report: TableReport | ReplayReport, title: str) -> str:
     """What was asked, how it went, and whether the result may be released."""
     state, words = ("good", "The guarantee holds") if report.holds else ("bad", "The guarantee does not hold")
     asked = ", ".join(
@@ -164,17 +177,17 @@ def queries_card(queries: QueryError) -> str:
     return card("Query error", asked, bars(lines))
 
 
-def refused_card(rows: Rows) -> str:
+def refused_card(refused: list[Refused]) -> str:
     """Rows that were not read."""
-    lines = [(one.field, one.reason, number(one.rows)) for one in rows.refused]
+    lines = [(one.field, one.reason, number(one.rows)) for one in refused]
     return card(
         "Refused rows", "They do not fit the schema and are not published.", facts(("field", "reason", "rows"), lines)
     )
 
 
-def details_card(report: TableReport) -> str:
+def details_card(asked: Asked, details: Mapping[str, object]) -> str:
     """Parameters and what the algorithm says, for those who want to know."""
-    text = json.dumps({"asked": report.asked.model_dump(), "details": report.details}, indent=2, ensure_ascii=False)
+    text = json.dumps({"asked": asked.model_dump(), "details": details}, indent=2, ensure_ascii=False)
     return f'<details class="card wide"><summary>Parameters and details</summary><pre>{escape(text)}</pre></details>'
 
 

@@ -59,7 +59,14 @@ def stream_of(policy: Policy, settings: WorkerSettings) -> Stream:
         raise PolicyError([Problem("stream.start", "say where the very first start begins: earliest or latest")])
     if getattr(policy.parameters, "order", "shuffled") != "shuffled":
         raise PolicyError(
-            [Problem("guarantee.order", "a worker publishes whole clusters in random order: shuffled", "arrival")]
+            [
+                Problem(
+                    "guarantee.order",
+                    "a worker publishes whole clusters in random order: shuffled (`portcullis replay` can keep the "
+                    "order of a file)",
+                    "arrival",
+                )
+            ]
         )
     window = getattr(policy.parameters, "window", None)
     history = 2 * window.seconds if window is not None and window.seconds is not None else 0.0

@@ -99,6 +99,94 @@ def test_castle_with_reuse(portcullis, events):
     assert report["delays"]["max"] <= 30 + report["delays"]["step"]
 
 
+CASTLE = "{algorithm: castle, k: 4, delay: {tuples: 30}}"
+IN_ORDER = "{algorithm: castle, k: 4, delay: {tuples: 30}, order: arrival}"
+
+
+def castle_rows(portcullis, events, guarantee):
+    """The clusters and rows that CASTLE makes of numbered events, with a seed, and what was said."""
+    text = POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee)
+    (events / "castle.yaml").write_text(text)
+    header, *lines = table_text(600).splitlines()
+    shop = header.split(",").index("shop")
+    numbered = [line.split(",") for line in lines]
+    for number, cells in enumerate(numbered):
+        cells[shop] = f"n{number}"
+    (events / "events.csv").write_text("\n".join([header, *map(",".join, numbered)]) + "\n")
+    result = replayed(portcullis, events, "--seed", "5", "--report", events / "report.json", policy="castle.yaml")
+    assert result.exit_code == 0, result.output
+    clusters = [json.loads(line) for line in (events / "safe.jsonl").read_text().splitlines()]
+    rows = [(cluster["cluster"], row["shop"]) for cluster in clusters for row in cluster["rows"]]
+    return clusters, rows, result, json.loads((events / "report.json").read_text())
+
+
+def test_rows_leave_in_order_where_the_policy_asks_for_it(portcullis, events):
+    _, shuffled, quiet, plain = castle_rows(portcullis, events, CASTLE)
+    clusters, ordered, loud, report = castle_rows(portcullis, events, IN_ORDER)
+    places = [int(shop[1:]) for _, shop in ordered]
+    assert places == sorted(places)
+    assert sorted(ordered) == sorted(shuffled), "the same clusters, each row in the same one"
+    assert {len(cluster["rows"]) for cluster in clusters} == {1}
+    assert min(Counter(cluster["cluster"] for cluster in clusters).values()) >= 4
+    assert "tells which output is which input" in loud.stderr
+    assert "order" not in quiet.stderr
+    assert [report[name] for name in ("released", "clusters", "loss")] == [
+        plain[name] for name in ("released", "clusters", "loss")
+    ]
+    assert plain["delays"]["p50"] < report["delays"]["p50"] <= report["delays"]["max"] <= 30 + report["delays"]["step"]
+
+
+def test_the_gate_sees_whole_clusters_also_in_order(portcullis, events, monkeypatch):
+    sizes = []
+    passes = Gate.passes
+
+    def watched(self, decisions, rows, published):
+        sizes.extend(np.diff(decisions.starts).tolist())
+        return passes(self, decisions, rows, published)
+
+    monkeypatch.setattr(Gate, "passes", watched)
+    castle_rows(portcullis, events, IN_ORDER)
+    assert sum(sizes) == 600
+    assert min(sizes) >= 4
+
+
+def test_the_report_as_a_page(portcullis, events):
+    guarantee = "{algorithm: castle, k: 4, delay: {tuples: 30}, reuse: true}"
+    (events / "castle.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee))
+    (events / "events.csv").write_text(table_text(600, age=MARK))
+    result = replayed(portcullis, events, "--html", events / "report.html", policy="castle.yaml")
+    assert result.exit_code == 0, result.output
+    page = (events / "report.html").read_text()
+    for title in ("Asked and achieved", "Loss over time", "Delay", "What became", "Reuse over time", "Refused rows"):
+        assert f"<h2>{title}" in page
+    assert "<script" not in page
+    assert "http" not in page
+    assert MARK not in page
+    assert f"and the report to {events / 'report.html'}" in result.stdout.replace("\n", "")
+
+
+def test_columns_of_the_page_add_up(portcullis, events):
+    replayed(portcullis, events, "--report", events / "report.json")
+    report = json.loads((events / "report.json").read_text())
+    bins = report["delays"]["bins"]
+    assert sum(one["events"] for one in bins) == 90
+    assert [one["first"] for one in bins[1:]] == [one["last"] + 1 for one in bins[:-1]]
+    assert bins[-1]["last"] == report["delays"]["max"]
+    points = report["loss_over_time"]
+    assert sum(point["released"] + point["suppressed"] for point in points) == 90
+
+
+def test_suppressed_events_show(portcullis, events):
+    guarantee = "{algorithm: castle, k: 95, delay: {tuples: 100}}"
+    (events / "castle.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee))
+    more = "--html", events / "report.html", "--report", events / "report.json"
+    replayed(portcullis, events, *more, policy="castle.yaml")
+    report = json.loads((events / "report.json").read_text())
+    assert (report["released"], report["suppressed"], report["suppressed_share"]) == (0, 90, 1.0)
+    assert [one["achieved"] for one in report["guarantees"]] == [None]
+    assert "<h2>Suppressed over time" in (events / "report.html").read_text()
+
+
 def test_windows_by_time_follow_the_rate(portcullis, events):
     guarantee = "{algorithm: sabre_w, t: 0.4, k: 4, window: {seconds: 4, advance_seconds: 2}}"
     (events / "time.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee))

@@ -1,11 +1,16 @@
 """The generic checks, over every engine of the catalogue."""
 
 import json
+from dataclasses import replace
 
 import pytest
+from pydantic import ValidationError
 from stream_checks import STREAM_CHECKS, all_stream_cases, stream_cases
 
+from microdata import InfeasibleError
 from stream_algos import STREAM_ALGORITHMS
+
+ABSURD = (10**400, 10**30, 10**12, -(10**30), -1, 0, 1e308, 1e-308, float("inf"), float("nan"))
 
 ENTRIES = [pytest.param(entry, id=entry.name) for entry in STREAM_ALGORITHMS]
 
@@ -32,3 +37,67 @@ def test_every_parameter_is_explained(entry):
     json.dumps(entry.parameters.model_json_schema())
     for name, field in entry.parameters.model_fields.items():
         assert field.description or getattr(field.annotation, "__doc__", None), name
+
+
+def numbers_of(schema, part, path=()):
+    """Every number that a part of a JSON schema describes: its path, and the part that describes it."""
+    if "$ref" in part:
+        part = schema["$defs"][part["$ref"].rsplit("/", 1)[1]]
+    for one in part.get("anyOf", []):
+        yield from numbers_of(schema, one, path)
+    if part.get("type") in ("integer", "number"):
+        yield path, part
+    for name, inner in part.get("properties", {}).items():
+        yield from numbers_of(schema, inner, (*path, name))
+
+
+def with_value(given, path, value):
+    """The same request with one number changed; None where the request does not say anything around it."""
+    if not path:
+        return value
+    inner = given.get(path[0], {})
+    if len(path) > 1 and not inner:
+        return None
+    if len(path) > 1 and not isinstance(inner, dict):
+        return None
+    changed = with_value(inner, path[1:], value)
+    return None if changed is None else {**given, path[0]: changed}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_every_whole_number_has_a_maximum_and_says_it(entry):
+    schema = entry.parameters.model_json_schema()
+    whole = {path: part for path, part in numbers_of(schema, schema) if part["type"] == "integer"}
+    assert ("k",) in whole
+    for path, part in whole.items():
+        assert "maximum" in part, path
+    case, refused = stream_cases(entry)[0], set()
+    for path, part in whole.items():
+        given = with_value(case.given, path, part["maximum"] + 1)
+        if given is not None:
+            with pytest.raises(InfeasibleError) as error:
+                replace(case, given=given).build(case.streams(5)[0][0])
+            assert str(part["maximum"]) in str(error.value)
+            refused.add(path)
+    assert ("k",) in refused
+
+
+@pytest.mark.parametrize("case", all_stream_cases(), ids=str)
+def test_absurd_numbers_are_refused_or_work(case):
+    """Never a lack of memory, an overflow or a complaint of the compiler."""
+    schema = case.engine.Parameters.model_json_schema()
+    world, batch = case.streams(60)[0]
+    tried = 0
+    for path, _ in numbers_of(schema, schema):
+        for value in ABSURD:
+            given = with_value(case.given, path, value)
+            if given is None:
+                continue
+            tried += 1
+            try:
+                engine = replace(case, given=given).build(world)
+            except (InfeasibleError, ValidationError):
+                continue
+            decided = [engine.push(batch), engine.expire(1e6), engine.flush()]
+            assert sum(len(one.members) + len(one.suppressed) for one in decided) == len(batch)
+    assert tried > 30

@@ -1,0 +1,85 @@
+"""The report of a replay as one page, made of the same parts as the page of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from service.report.figures import Bar, bars, card, histogram, number, percent, tile
+from service.report.page import details_card, header, page, refused_card, results_card
+from service.report.replay_sections import Delays, Point, ReplayReport
+
+
+def replay_html(report: ReplayReport) -> str:
+    """The page of one replay."""
+    title = f"Replay: {report.name}"
+    points = report.loss_over_time
+    cards = [
+        results_card(report.guarantees),
+        over_time("Loss over time", "Mean loss of the events released since the column before.", points, _loss),
+        *([delays_card(report.delays)] if report.delays else []),
+        outcome_card(report),
+        *([over_time("Suppressed over time", SUPPRESSED, points, _suppressed)] if report.suppressed else []),
+        *([over_time("Reuse over time", REUSED, points, _reused)] if report.reused else []),
+        *([refused_card(report.refused)] if report.refused else []),
+        details_card(report.asked, report.engine),
+    ]
+    return page(title, header(report, title) + tiles(report) + f'<div class="cards">{"".join(cards)}</div>')
+
+
+SUPPRESSED = "Share of the decided events that never leave, since too few persons came within the delay."
+REUSED = "Share of the released events that left alone, with a box published before."
+
+
+def tiles(report: ReplayReport) -> str:
+    """The numbers that people ask for first."""
+    delays = report.delays
+    return (
+        '<div class="tiles">'
+        + tile(number(report.released), "events released", f"of {number(report.events)}")
+        + tile(percent(report.suppressed_share), "suppressed", f"{number(report.suppressed)} events")
+        + tile(number(report.clusters), "clusters")
+        + tile(percent(report.loss), "mean loss")
+        + tile(number(delays.p50 if delays else None), "median delay", "events")
+        + tile(number(delays.max if delays else None), "longest delay", "events")
+        + "</div>"
+    )
+
+
+def over_time(title: str, explanation: str, points: list[Point], measure: Callable[[Point], float]) -> str:
+    """A measure as one column per point."""
+    starts = [0, *(point.events for point in points)]
+    columns = [(start, point.events, measure(point)) for start, point in zip(starts, points, strict=False)]
+    return card(title, explanation, histogram(columns, "events taken", show=percent))
+
+
+def delays_card(delays: Delays) -> str:
+    """How long events waited."""
+    sentence = (
+        f"Half of the events waited for at most {number(delays.p50)} further ones, 99 % for at most "
+        f"{number(delays.p99)}, none for more than {number(delays.max)}; told in steps of {number(delays.step)}."
+    )
+    columns = [(one.first, one.last, one.events) for one in delays.bins]
+    return card("Delay", sentence, histogram(columns, "further events (height: events that waited for so many)"))
+
+
+def outcome_card(report: ReplayReport) -> str:
+    """What became of the events that were taken."""
+    decided = max(report.released + report.suppressed, 1)
+    lines = [
+        Bar("in a new cluster", ((report.released - report.reused) / decided,)),
+        Bar("with an earlier box", (report.reused / decided,)),
+        Bar("suppressed", (report.suppressed / decided,)),
+    ]
+    return card("What became of the events", "How each event that was taken left, or that it never does.", bars(lines))
+
+
+def _loss(point: Point) -> float:
+    return point.loss
+
+
+def _suppressed(point: Point) -> float:
+    return point.suppressed / max(point.released + point.suppressed, 1)
+
+
+def _reused(point: Point) -> float:
+    return point.reused / max(point.released, 1)

@@ -1,0 +1,58 @@
+"""The report of a replay, as data. Shares are from 0 to 1; free of record values."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from service.report.sections import Asked, Refused, Result, Section
+
+
+class Point(Section):
+    """What was decided up to an event since the point before."""
+
+    events: int
+    released: int
+    loss: float = Field(description="mean over the released events; 0 where none is")
+    suppressed: int
+    reused: int
+
+
+class DelayBin(Section):
+    """Decided events that waited for `first` to `last` further ones."""
+
+    first: int
+    last: int
+    events: int
+
+
+class Delays(Section):
+    """How many further events were taken before one left."""
+
+    p50: int
+    p99: int
+    max: int
+    step: int = Field(description="events that are pushed at once; a delay is told up to so many too large")
+    bins: list[DelayBin]
+
+
+class ReplayReport(Section):
+    """What a replay did."""
+
+    name: str
+    fingerprint: str
+    asked: Asked
+    holds: bool
+    repeatable: bool = Field(description="made with a seed: for experiments, not for release")
+    seconds: float
+    events: int
+    refused: list[Refused]
+    released: int
+    suppressed: int
+    suppressed_share: float
+    clusters: int
+    reused: int = Field(description="rows that were released with a box published before")
+    guarantees: list[Result]
+    loss: float
+    loss_over_time: list[Point]
+    delays: Delays | None = Field(description="null where nothing was decided")
+    engine: dict[str, float] = Field(description="the engine's own numbers at the end")
