@@ -2,9 +2,10 @@
 
     python -m load_tests.http_load [--quick] [--json FILE]
 
-One connection asks one thing after the other, so that the time of a request is what a client waits. The empty route is
-served by its own process with the same server; both are asked in turns, because the machine changes its mind. Then many
-small jobs, one after the other and all at once: none may be lost or done twice, and memory has to stay flat.
+One connection asks one thing after the other, so that the time of a request is what a client waits. There are two empty
+routes: one of an application that has nothing else, in its own process with the same server, and one of the service
+itself, behind its guard and its metrics. All are asked in turns, because the machine changes its mind. Then many small
+jobs, one after the other and all at once: none may be lost or done twice, and memory has to stay flat in each process.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from load_tests.harness import arguments, print_machine, print_table, write_json
+from service.demo import free_port
 
 POLICY = """\
 name: shop
@@ -45,6 +46,20 @@ async def empty() -> dict[str, str]:
     return {}
 uvicorn.run(app, port=int(sys.argv[1]), log_level="warning", access_log=False, timeout_keep_alive=60)
 """
+SERVE = """
+from fastapi.routing import APIRoute
+import service.cli.serve as command
+from service.api import create_app
+async def empty() -> dict[str, str]:
+    return {}
+def with_empty_route(settings):
+    app = create_app(settings)
+    app.router.routes.insert(0, APIRoute("/empty", empty))
+    return app
+command.create_app = with_empty_route
+command.serve()
+"""
+ALONE, INSIDE = "empty FastAPI route, alone", "empty FastAPI route, in the service"
 ENDED = {"succeeded", "failed", "cancelled"}
 
 
@@ -90,12 +105,6 @@ class Client:
             time.sleep(0.02)
 
 
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
-
-
 @contextmanager
 def process(command: list[str], port: int, path: str, **environment: str) -> Iterator[int]:
     """A server; yields its process id when it answers."""
@@ -127,29 +136,32 @@ def measure(asks: dict[str, Callable[[], object]], rounds: int, each: int) -> di
 
 
 def summary(when: str, taken: dict[str, list[float]]) -> list[dict[str, Any]]:
-    empty = statistics.median(taken["empty FastAPI route"])
+    median = {name: statistics.median(times) for name, times in taken.items()}
     return [
         {
             "when": when,
             "route": name,
-            "requests/s": round(1_000 / statistics.median(times)),
-            "p50 ms": round(statistics.median(times), 2),
+            "requests/s": round(1_000 / median[name]),
+            "p50 ms": round(median[name], 2),
             "p99 ms": round(statistics.quantiles(times, n=100)[98], 2),
-            "times the empty one": round(statistics.median(times) / empty, 2),
+            "times the empty one alone": round(median[name] / median[ALONE], 2),
+            "times the empty one inside": round(median[name] / median[INSIDE], 2),
         }
         for name, times in taken.items()
     ]
 
 
-def memory(pid: int) -> int:
-    """Resident megabytes of a process and its children."""
-    children = [path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/children")]
-    pids = [pid, *(int(child) for found in children for child in found)]
-    kilobytes = 0
-    for one in pids:
-        lines = Path(f"/proc/{one}/status").read_text().splitlines()
-        kilobytes += next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
-    return kilobytes // 1_024
+def megabytes(pid: int) -> dict[str, float]:
+    """Resident memory of the service and of each process that runs jobs."""
+    children = [child for path in Path(f"/proc/{pid}/task").glob("*/children") for child in path.read_text().split()]
+    workers = [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    named = {"service": pid, **{f"job process {place}": one for place, one in enumerate(sorted(workers), 1)}}
+    return {name: _resident(one) for name, one in named.items()}
+
+
+def _resident(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return round(next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1_024, 1)
 
 
 def routes(port: int, empty_port: int, large: bytes | None) -> list[dict[str, Any]]:
@@ -157,46 +169,42 @@ def routes(port: int, empty_port: int, large: bytes | None) -> list[dict[str, An
     client, empty = Client(port), Client(empty_port)
     running = [client.submit(large) for _ in range(8)] if large else []
     known = client.submit(body(SMALL))
+    yardsticks: dict[str, Callable[[], object]] = {
+        ALONE: lambda: empty.ask("GET", "/"),
+        INSIDE: lambda: client.ask("GET", "/empty"),
+    }
     asks: dict[str, Callable[[], object]] = {
-        "empty FastAPI route": lambda: empty.ask("GET", "/"),
         "GET /healthz": lambda: client.ask("GET", "/healthz"),
         "GET /v1/algorithms": lambda: client.ask("GET", "/v1/algorithms"),
         "GET /v1/jobs/{id}": lambda: client.ask("GET", known["links"]["self"]),
         "GET /v1/jobs": lambda: client.ask("GET", "/v1/jobs?limit=20"),
     }
-    found = summary("jobs run" if large else "idle", measure(asks, 10, 40))
-    # A job that is done leaves the queue, so that submissions are not measured against the limit of a token.
-    small = body(SMALL)
-    posts = {"empty FastAPI route": asks["empty FastAPI route"], "POST /v1/jobs": lambda: client.submit(small)}
-    found += summary("jobs run" if large else "idle", measure(posts, 4, 10))[1:]
+    when, small = "jobs run" if large else "idle", body(SMALL)
+    found = summary(when, measure({**yardsticks, **asks}, 10, 40))
+    posts = {**yardsticks, "POST /v1/jobs": lambda: client.submit(small)}
+    found += summary(when, measure(posts, 4, 10))[len(yardsticks) :]
     for job in running:
         client.ask("DELETE", job["links"]["self"])
     return found
 
 
-def many_jobs(port: int, pid: int, count: int) -> list[dict[str, Any]]:
-    """Small jobs in a row and 50 at once."""
+def many_jobs(port: int, pid: int, count: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Small jobs in a row and 50 at once, and how memory goes."""
     client, small = Client(port), body(SMALL)
     for job in json.loads(client.ask("GET", "/v1/jobs?limit=200")[1])["jobs"]:
         client.wait(job)
-    rows = []
-    for name, number, at_once in (("in a row", count, 1), ("at once", 50, 50)):
-        before, started = memory(pid), time.perf_counter()
+    rows, memory = [], [{"small jobs done": 0, **megabytes(pid)}]
+    step = count // 5
+    for name, number, at_once in (*[("in a row", step, 1)] * 5, ("at once", 50, 50)):
+        started = time.perf_counter()
         with ThreadPoolExecutor(at_once) as pool:
             ended = list(pool.map(lambda _: (own := Client(port)).wait(own.submit(small)), range(number)))
         seconds = time.perf_counter() - started
         good = [job for job in ended if (job["state"], job["attempts"]) == ("succeeded", 1)]
         assert len({job["id"] for job in good}) == number, f"{number - len(good)} jobs lost, failed or done twice"
-        rows.append(
-            {
-                "jobs": f"{number} {name}",
-                "jobs/s": round(number / seconds, 1),
-                "lost or twice": 0,
-                "MB before": before,
-                "MB after": memory(pid),
-            }
-        )
-    return rows
+        rows.append({"jobs": f"{number} {name}", "jobs/s": round(number / seconds, 1), "lost or twice": 0})
+        memory.append({"small jobs done": memory[-1]["small jobs done"] + number, **megabytes(pid)})
+    return rows, memory
 
 
 def main() -> None:
@@ -204,18 +212,24 @@ def main() -> None:
     print_machine()
     port, empty_port = free_port(), free_port()
     with tempfile.TemporaryDirectory() as data:
-        serve = [sys.executable, "-m", "service", "serve", "--port", str(port), "--data", data]
+        settings = {"PORT": str(port), "DATA": data, "MAX_JOBS_PER_TOKEN": "10000"}
         with (
             process([sys.executable, "-c", EMPTY, str(empty_port)], empty_port, "/"),
-            process(serve, port, "/readyz", PORTCULLIS_MAX_JOBS_PER_TOKEN="10000") as pid,
+            process(
+                [sys.executable, "-c", SERVE],
+                port,
+                "/readyz",
+                **{f"PORTCULLIS_{name}": value for name, value in settings.items()},
+            ) as pid,
         ):
             client = Client(port)
             client.wait(client.submit(body(SMALL)))  # kernels are loaded
             found = routes(port, empty_port, None) + routes(port, empty_port, body(LARGE))
             print_table("Requests, one after the other", list(found[0]), [list(row.values()) for row in found])
-            jobs = many_jobs(port, pid, 50 if given.quick else 500)
+            jobs, memory = many_jobs(port, pid, 50 if given.quick else 500)
             print_table("Small jobs", list(jobs[0]), [list(row.values()) for row in jobs])
-    write_json(given.json, "http_load", {"routes": found, "jobs": jobs})
+            print_table("Resident megabytes", list(memory[0]), [list(row.values()) for row in memory])
+    write_json(given.json, "http_load", {"routes": found, "jobs": jobs, "memory": memory})
 
 
 if __name__ == "__main__":

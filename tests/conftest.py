@@ -62,6 +62,7 @@ TOOLS = {
     "kcat": functools.partial(_program_missing, "kcat", "kafkacat"),
     "postgres": _postgres_missing,
     "chromium": _chromium_missing,
+    "openssl": functools.partial(_program_missing, "openssl"),
     "promtool": functools.partial(_program_missing, "promtool"),
 }
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from typing import Annotated, ParamSpec, TypeAlias, TypeVar
 
 from fastapi import Depends, Request
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.concurrency import run_in_threadpool
+from fastapi.openapi.models import HTTPBearer as HTTPBearerModel
+from fastapi.security.base import SecurityBase
+from fastapi.security.utils import get_authorization_scheme_param
 
 from service.api.metrics import HttpMetrics
 from service.api.settings import ServiceSettings
-from service.api.tokens import LOCAL, Caller, Scope, Token, find
+from service.api.tokens import EVERYBODY, Caller, Scope, Token, find
 from service.api.uploads import Limits
-from service.jobs import Job, JobFiles, JobRunner, JobStore, is_id
+from service.jobs import JobFiles, JobRunner, JobStore, JobView, is_id
 from service.problems import ProblemError
+
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,12 @@ class Service:
             seconds=given.receive_seconds,
         )
 
+    async def read(self, query: Callable[Given, Found], *args: Given.args, **kwargs: Given.kwargs) -> Found:
+        """What a query of the store finds. A thread costs more than SQLite takes; PostgreSQL may keep one waiting."""
+        if self.store.embedded:
+            return query(*args, **kwargs)
+        return await run_in_threadpool(query, *args, **kwargs)
+
 
 # Asynchronous although nothing is awaited: other functions go to a thread, which costs more than they do.
 async def service_of(request: Request) -> Service:
@@ -48,41 +60,47 @@ async def service_of(request: Request) -> Service:
     return service
 
 
-_BEARER = HTTPBearer(auto_error=False, description="A token of `portcullis token new`; none where none is configured.")
+class _Token(SecurityBase):
+    """A bearer token, with one of these scopes where any are named.
+
+    One dependency with its own way to the service: the framework takes longer to put three together than to call them.
+    """
+
+    scheme_name = "HTTPBearer"
+    model = HTTPBearerModel(description="A token of `portcullis token new`; none where none is configured.")
+
+    def __init__(self, *scopes: Scope) -> None:
+        self._scopes = scopes
+
+    async def __call__(self, request: Request) -> Caller:
+        """Who is asking."""
+        caller = _caller(request, await service_of(request))
+        if self._scopes and not caller.may(*self._scopes):
+            raise ProblemError("forbidden", f"Needed is the scope {' or '.join(self._scopes)}.")
+        return caller
 
 
-async def _caller(
-    service: Annotated[Service, Depends(service_of)],
-    given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
-) -> Caller:
+def _caller(request: Request, service: Service) -> Caller:
     if not service.tokens:
-        return Caller(name=LOCAL, scopes=frozenset({Scope.ADMIN}))
-    caller = find(given.credentials, service.tokens) if given else None
+        return EVERYBODY
+    scheme, text = get_authorization_scheme_param(request.headers.get("authorization"))
+    caller = find(text, service.tokens) if scheme.lower() == "bearer" else None
     if caller is None:
         raise ProblemError("unauthorized", "Send `Authorization: Bearer TOKEN` with a token that is configured.")
     return caller
 
 
-def _needs(*scopes: Scope) -> Callable[[Caller], Awaitable[Caller]]:
-    async def check(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
-        if not caller.may(*scopes):
-            raise ProblemError("forbidden", f"Needed is the scope {' or '.join(scopes)}.")
-        return caller
-
-    return check
-
-
 InService: TypeAlias = Annotated[Service, Depends(service_of)]
-Anybody: TypeAlias = Annotated[Caller, Depends(_caller)]
-Submitter: TypeAlias = Annotated[Caller, Depends(_needs(Scope.SUBMIT))]
-Reader: TypeAlias = Annotated[Caller, Depends(_needs(Scope.READ_OWN, Scope.READ_ALL))]
-Overseer: TypeAlias = Annotated[Caller, Depends(_needs(Scope.READ_ALL))]
-Admin: TypeAlias = Annotated[Caller, Depends(_needs(Scope.ADMIN))]
+Anybody: TypeAlias = Annotated[Caller, Depends(_Token())]
+Submitter: TypeAlias = Annotated[Caller, Depends(_Token(Scope.SUBMIT))]
+Reader: TypeAlias = Annotated[Caller, Depends(_Token(Scope.READ_OWN, Scope.READ_ALL))]
+Overseer: TypeAlias = Annotated[Caller, Depends(_Token(Scope.READ_ALL))]
+Admin: TypeAlias = Annotated[Caller, Depends(_Token(Scope.ADMIN))]
 
 
-def visible_job(service: Service, caller: Caller, job_id: str) -> Job:
+async def visible_job(service: Service, caller: Caller, job_id: str) -> JobView:
     """A job that the caller may see; to others it is as if it were not there."""
-    job = service.store.get(job_id) if is_id(job_id) else None
+    job = await service.read(service.store.get, job_id) if is_id(job_id) else None
     if job is None or not (job.token == caller.name or caller.may(Scope.READ_ALL)):
         raise ProblemError("not-found", "There is no job with this id, or it is not yours.")
     return job

@@ -11,13 +11,13 @@ import orjson
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from service.api.answers import JobAnswer, JobPage
+from service.api.answers import JobAnswer, JobPage, as_json, shown_job
 from service.api.context import InService, Reader, Service, Submitter, visible_job
 from service.api.errors import documented
 from service.api.given_policy import given_policy
 from service.api.tokens import Caller, Scope
 from service.api.uploads import Form, read_form, required
-from service.jobs import Job, JobKind, State, new_id
+from service.jobs import Job, JobKind, JobView, State, new_id
 from service.policy import Policy
 from service.problems import Place, ProblemError
 
@@ -173,7 +173,7 @@ def _policy(service: Service, form: Form) -> tuple[Policy, str]:
 
 
 @router.get("/jobs", responses=documented("bad-parameter"), summary="List jobs", response_model=JobPage)
-def list_jobs(
+async def list_jobs(
     service: InService,
     caller: Reader,
     state: Annotated[State | None, Query(description="only jobs in this state")] = None,
@@ -182,13 +182,14 @@ def list_jobs(
 ) -> Response:
     """Jobs from the newest to the oldest: one's own, or everybody's with the scope read:all."""
     owner = None if caller.may(Scope.READ_ALL) else caller.name
-    found = service.store.page(token=owner, state=state, before=_place(after), limit=limit + 1)
-    jobs = [JobAnswer.of(job, keep=service.settings.result_seconds) for job in found[:limit]]
-    more = len(found) > limit
-    return _as_json(JobPage(jobs=jobs, next=_cursor(found[limit - 1]) if more else None))
+    store, before = service.store, _place(after)
+    found = await service.read(store.page, token=owner, state=state, before=before, limit=limit + 1)
+    jobs = [shown_job(job, keep=service.settings.result_seconds) for job in found[:limit]]
+    cursor = _cursor(found[limit - 1]) if len(found) > limit else None
+    return Response(as_json({"jobs": jobs, "next": cursor}), media_type="application/json")
 
 
-def _cursor(job: Job) -> str:
+def _cursor(job: JobView) -> str:
     return base64.urlsafe_b64encode(f"{job.created_at!r} {job.id}".encode()).decode()
 
 
@@ -204,16 +205,12 @@ def _place(cursor: str | None) -> tuple[float, str] | None:
 
 
 @router.get("/jobs/{job_id}", responses=documented("not-found"), summary="Look at a job", response_model=JobAnswer)
-def get_job(job_id: str, service: InService, caller: Reader) -> Response:
+async def get_job(job_id: str, service: InService, caller: Reader) -> Response:
     """State, progress with an estimate, and in the end the report or the problem."""
-    job = visible_job(service, caller, job_id)
-    report = orjson.loads(job.report) if job.report else None
-    return _as_json(JobAnswer.of(job, keep=service.settings.result_seconds, report=report))
-
-
-def _as_json(given: JobAnswer | JobPage) -> Response:
-    """An answer that is written once; the framework would check it against its own model first."""
-    return Response(given.model_dump_json(), media_type="application/json")
+    job = await visible_job(service, caller, job_id)
+    report = orjson.Fragment(job.report) if job.report else None
+    shown = {**shown_job(job, keep=service.settings.result_seconds), "report": report}
+    return Response(as_json(shown), media_type="application/json")
 
 
 @router.delete(
@@ -223,17 +220,26 @@ def _as_json(given: JobAnswer | JobPage) -> Response:
     summary="Cancel or delete a job",
     response_model=JobAnswer,
 )
-def delete_job(job_id: str, service: InService, caller: Submitter) -> Any:
+async def delete_job(job_id: str, service: InService, caller: Submitter) -> Any:
     """Stop a job that waits or runs, within a second; delete one that has ended, with its result and report."""
-    job = visible_job(service, caller, job_id)
+    job = await visible_job(service, caller, job_id)
     if job.token != caller.name and not caller.may(Scope.ADMIN):
         raise ProblemError("forbidden", "Only its owner and an admin may cancel or delete a job.")
     if job.ended:
-        service.store.forget(job.id)
-        service.files.drop(job.id)
+        await run_in_threadpool(_delete, service, job)
         return Response(status_code=204)
+    stopped = await run_in_threadpool(_cancel, service, job)
+    service.runner.wake()
+    return JobAnswer.of(stopped, keep=service.settings.result_seconds)
+
+
+def _delete(service: Service, job: JobView) -> None:
+    service.store.forget(job.id)
+    service.files.drop(job.id)
+
+
+def _cancel(service: Service, job: JobView) -> JobView:
     stopped = service.store.cancel(job.id) or job
     if stopped.state == "cancelled" and stopped.attempts == 0:
         service.files.drop(job.id)
-    service.runner.wake()
-    return JobAnswer.of(stopped, keep=service.settings.result_seconds)
+    return stopped

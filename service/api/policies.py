@@ -83,10 +83,11 @@ async def check_policy(request: Request, service: InService, caller: Anybody) ->
 
 
 @router.get("", responses=documented(), summary="List stored policies")
-def list_policies(service: InService, caller: Anybody) -> PolicyList:
+async def list_policies(service: InService, caller: Anybody) -> PolicyList:
     """All stored policies, by name."""
     del caller
-    return PolicyList(policies=[PolicyAnswer.of(policy) for policy in service.store.policies()])
+    stored = await service.read(service.store.policies)
+    return PolicyList(policies=[PolicyAnswer.of(policy) for policy in stored])
 
 
 @router.put(
@@ -113,10 +114,10 @@ async def put_policy(
 
 
 @router.get("/{name}", responses=documented("not-found", "bad-parameter"), summary="A stored policy")
-def get_policy(name: Name, service: InService, caller: Anybody) -> PolicyAnswer:
+async def get_policy(name: Name, service: InService, caller: Anybody) -> PolicyAnswer:
     """The policy of this name."""
     del caller
-    stored = service.store.policy(name)
+    stored = await service.read(service.store.policy, name)
     if stored is None:
         raise ProblemError("not-found", "There is no stored policy of this name.")
     return PolicyAnswer.of(stored)

@@ -13,10 +13,10 @@ from starlette.types import Message, Receive, Send
 from starlette.types import Scope as HttpScope
 
 from service.api.accept import chosen
-from service.api.answers import JobAnswer
+from service.api.answers import as_json, shown_job
 from service.api.context import InService, Reader, Service, visible_job
 from service.api.errors import answer, documented
-from service.jobs import Job
+from service.jobs import JobView
 from service.problems import ProblemError, problem
 from service.report import TableReport, report_html
 
@@ -64,9 +64,9 @@ class _ResultFile(FileResponse):
     response_class=Response,
     summary="The published table",
 )
-def get_result(job_id: str, request: Request, service: InService, caller: Reader) -> Response:
+async def get_result(job_id: str, request: Request, service: InService, caller: Reader) -> Response:
     """CSV, Parquet or JSON lines, as `Accept` says; ranges are served."""
-    job = _finished(visible_job(service, caller, job_id))
+    job = _finished(await visible_job(service, caller, job_id))
     kind = chosen(request.headers.get("accept"), tuple(_FORMATS))
     path = service.files.result(job.id, job.attempts) / f"result.{_FORMATS[kind]}"
     if job.kind != "anonymize" or not path.is_file():
@@ -87,18 +87,22 @@ def get_result(job_id: str, request: Request, service: InService, caller: Reader
     response_class=Response,
     summary="The report of a job",
 )
-def get_report(job_id: str, request: Request, service: InService, caller: Reader) -> Response:
+async def get_report(job_id: str, request: Request, service: InService, caller: Reader) -> Response:
     """As JSON, or as one page with plots where `Accept` prefers text/html (not for audits)."""
-    job = _finished(visible_job(service, caller, job_id))
+    job = _finished(await visible_job(service, caller, job_id))
     kinds = ("application/json", "text/html") if job.kind == "anonymize" else ("application/json",)
     headers = {"Vary": "Accept", "Content-Security-Policy": _PAGE_POLICY}
     if chosen(request.headers.get("accept"), kinds) == "text/html":
-        page = report_html(TableReport.model_validate_json(job.report or ""))
+        page = await run_in_threadpool(_page, job)
         return Response(page, headers=headers, media_type="text/html")
     return Response(job.report, headers=headers, media_type="application/json")
 
 
-def _finished(job: Job) -> Job:
+def _page(job: JobView) -> str:
+    return report_html(TableReport.model_validate_json(job.report or ""))
+
+
+def _finished(job: JobView) -> JobView:
     if job.state != "succeeded":
         raise ProblemError("conflict", f"The job is {job.state}; only a job that succeeded has a result and a report.")
     return job
@@ -118,14 +122,14 @@ def _finished(job: Job) -> Job:
 )
 async def follow_job(job_id: str, service: InService, caller: Reader) -> Response:
     """The job whenever it changes, as server-sent events."""
-    job = await run_in_threadpool(visible_job, service, caller, job_id)
+    job = await visible_job(service, caller, job_id)
     if service.metrics.followers >= service.settings.max_event_streams:
         raise ProblemError("not-ready", "Too many clients follow events; ask for the job itself from time to time.")
     headers = {"X-Accel-Buffering": "no"}
     return StreamingResponse(_events(service, job), headers=headers, media_type="text/event-stream")
 
 
-async def _events(service: Service, job: Job) -> AsyncIterator[bytes]:
+async def _events(service: Service, job: JobView) -> AsyncIterator[bytes]:
     with service.metrics.following():
         until = time.monotonic() + _LONGEST_SECONDS
         said, said_at = b"", 0.0
@@ -140,12 +144,11 @@ async def _events(service: Service, job: Job) -> AsyncIterator[bytes]:
             if job.ended:
                 return
             await asyncio.sleep(_LOOK_SECONDS)
-            found = await run_in_threadpool(service.store.get, job.id)
+            found = await service.read(service.store.get, job.id)
             if found is None:
                 return
             job = found
 
 
-def _event(service: Service, job: Job) -> bytes:
-    text = JobAnswer.of(job, keep=service.settings.result_seconds).model_dump_json()
-    return f"event: job\ndata: {text}\n\n".encode()
+def _event(service: Service, job: JobView) -> bytes:
+    return b"event: job\ndata: %s\n\n" % as_json(shown_job(job, keep=service.settings.result_seconds))

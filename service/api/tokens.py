@@ -14,9 +14,6 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
-LOCAL = "local"
-"""Owner of jobs where no tokens are configured."""
-
 
 class Scope(StrEnum):
     """What a token may do."""
@@ -52,6 +49,10 @@ class Caller(BaseModel):
     def may(self, *scopes: Scope) -> bool:
         """Whether one of these scopes is granted; an admin may do all."""
         return Scope.ADMIN in self.scopes or bool(self.scopes.intersection(scopes))
+
+
+EVERYBODY = Caller(name="local", scopes=frozenset({Scope.ADMIN}))
+"""Who asks where no tokens are configured."""
 
 
 def new_token(name: str, scopes: Collection[Scope]) -> tuple[str, Token]:

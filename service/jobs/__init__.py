@@ -2,9 +2,10 @@
 
 from service.jobs.database import open_database
 from service.jobs.files import JobFiles, is_id, new_id
+from service.jobs.job import Job, JobKind, JobView, State
 from service.jobs.runner import JobRunner, RunnerLimits
 from service.jobs.shape import GZIP, ending_of
-from service.jobs.store import Job, JobKind, JobStore, State, StoredPolicy
+from service.jobs.store import JobStore, StoredPolicy
 from service.jobs.work import RESULTS
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "JobKind",
     "JobRunner",
     "JobStore",
+    "JobView",
     "RunnerLimits",
     "State",
     "StoredPolicy",

@@ -51,8 +51,7 @@ def _sqlite(url: str) -> Engine:
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        # A transaction that will write takes its lock first: two that read and then write would refuse each other.
-        reading = connection.get_execution_options().get("reading", False)
-        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+        # What writes takes its lock first: two that read and then write would refuse each other.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return engine

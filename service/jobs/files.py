@@ -45,8 +45,12 @@ class JobFiles:
         return path
 
     def result(self, job_id: str, attempt: int) -> Path:
-        """Where an attempt puts its result."""
-        path = self._of(job_id) / f"result-{attempt}"
+        """Where the result of an attempt is."""
+        return self._of(job_id) / f"result-{attempt}"
+
+    def new_result(self, job_id: str, attempt: int) -> Path:
+        """Where an attempt may put its result."""
+        path = self.result(job_id, attempt)
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         return path
 
@@ -56,7 +60,7 @@ class JobFiles:
 
     def drop_result(self, job_id: str, attempt: int) -> None:
         """Delete what an attempt wrote."""
-        shutil.rmtree(self._of(job_id) / f"result-{attempt}", ignore_errors=True)
+        shutil.rmtree(self.result(job_id, attempt), ignore_errors=True)
 
     def drop(self, job_id: str) -> None:
         """Delete all files of a job."""

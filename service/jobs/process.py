@@ -19,15 +19,15 @@ from multiprocessing.connection import Connection, wait
 from typing import TypeAlias
 
 from microdata import Cancelled
+from service.jobs.warmup import warm_up
 from service.jobs.work import Task, work
 from service.problems import Problem, ProblemError, problem
-from static_algos import STATIC_ALGORITHMS
 
 log = logging.getLogger(__name__)
 
 STOP = "stop"
 _STEP_SECONDS = 0.1
-_NICENESS = 2
+_NICENESS = 10
 """Jobs give way to whoever answers requests."""
 
 
@@ -76,7 +76,7 @@ def serve_tasks(pipe: Connection, memory: int) -> None:
     os.nice(_NICENESS)
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold records
-    assert len(STATIC_ALGORITHMS)
+    warm_up()
     pipe.send(Ready())
     while True:
         try:

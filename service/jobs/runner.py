@@ -19,8 +19,9 @@ from multiprocessing.connection import Connection, wait
 from sqlalchemy.exc import SQLAlchemyError
 
 from service.jobs.files import JobFiles, new_id
+from service.jobs.job import Job, State
 from service.jobs.process import STOP, Done, Failed, Message, Ready, Step, Stopped, serve_tasks
-from service.jobs.store import Job, JobStore, State
+from service.jobs.store import JobStore
 from service.jobs.work import Task
 from service.problems import Problem, problem
 
@@ -146,7 +147,7 @@ class JobRunner:
                 kind=job.kind,
                 policy=job.policy,
                 inputs={part: str(upload / name) for part, name in job.inputs.items()},
-                out=str(self._files.result(job.id, job.attempts)),
+                out=str(self._files.new_result(job.id, job.attempts)),
                 most_columns=self._limits.columns,
                 most_bytes=self._limits.table_bytes,
             ),

@@ -15,53 +15,20 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from dataclasses import asdict, fields
+from functools import cache
+from typing import Any, NamedTuple
 
-from sqlalchemy import Engine, and_, delete, func, insert, or_, select, text, update
+from sqlalchemy import Engine, Select, and_, bindparam, create_engine, delete, func, insert, or_, select, text, update
 from sqlalchemy.exc import IntegrityError
 
+from service.jobs.job import ENDED, Job, JobView, State
 from service.jobs.tables import JOBS, POLICIES
 from service.problems import Problem, problem
 
-State: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled"]
-JobKind: TypeAlias = Literal["anonymize", "audit"]
-ENDED = ("succeeded", "failed", "cancelled")
 MOST_ATTEMPTS = 2
-
-
-@dataclass(frozen=True)
-class Job:
-    """A row of the table of jobs."""
-
-    id: str
-    token: str
-    kind: JobKind
-    state: State
-    policy_name: str
-    policy: str
-    inputs: dict[str, str]
-    """File of each part of the upload."""
-    created_at: float
-    started_at: float | None = None
-    finished_at: float | None = None
-    attempts: int = 0
-    runner: str | None = None
-    lease_until: float | None = None
-    cancel_at: float | None = None
-    phase: str | None = None
-    phase_at: float | None = None
-    done: int = 0
-    total: int = 0
-    problem: Problem | None = None
-    report: str | None = None
-    idempotency_key: str | None = None
-    digest: str | None = None
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing happens to it any more."""
-        return self.state in ENDED
+_SEEN = [JOBS.c[field.name] for field in fields(JobView)]
+_LOOK = select(*_SEEN).where(JOBS.c.id == bindparam("id"))
 
 
 class Running(NamedTuple):
@@ -85,12 +52,15 @@ class JobStore:
     """Jobs and policies in the database. Every method is one transaction and may be called from any thread."""
 
     def __init__(self, engine: Engine) -> None:
+        self.embedded = engine.dialect.name == "sqlite"
+        """Whether reading takes microseconds and waits for nobody: the database is a file beside us."""
         self._engine = engine
-        self._reading = engine.execution_options(reading=True)
+        # What reads is one statement, a transaction in itself: it needs none of the engine's preparations.
+        self._reading = create_engine(engine.url, pool=engine.pool)
 
     def check(self) -> None:
         """Raise unless the database answers with our schema."""
-        with self._reading.begin() as connection:
+        with self._reading.connect() as connection:
             connection.execute(select(JOBS.c.id).limit(1)).first()
 
     def close(self) -> None:
@@ -101,7 +71,7 @@ class JobStore:
 
     def add(self, job: Job, *, most: int) -> Job | None:
         """Put a new job into the queue; the earlier one with its idempotency key; None where `most` are unfinished."""
-        values = {**job.__dict__, "inputs": json.dumps(job.inputs), "problem": None}
+        values = {**asdict(job), "inputs": json.dumps(job.inputs)}
         try:
             with self._engine.begin() as connection:
                 if self._engine.dialect.name == "postgresql":
@@ -119,34 +89,30 @@ class JobStore:
             raise RuntimeError("a job's id was given twice") from None
         return job
 
-    def get(self, job_id: str) -> Job | None:
+    def get(self, job_id: str) -> JobView | None:
         """The job with this id."""
-        with self._reading.begin() as connection:
-            row = connection.execute(select(JOBS).where(JOBS.c.id == job_id)).first()
-        return _job(row) if row else None
+        with self._reading.connect() as connection:
+            row = connection.execute(_LOOK, {"id": job_id}).first()
+        return JobView(*row) if row else None
 
     def page(
         self, *, token: str | None, state: State | None, before: tuple[float, str] | None, limit: int
-    ) -> list[Job]:
+    ) -> list[JobView]:
         """Jobs from the newest to the oldest, those of one token or of all, older than `before` = (time, id)."""
-        query = select(JOBS).order_by(JOBS.c.created_at.desc(), JOBS.c.id.desc()).limit(limit)
-        if token is not None:
-            query = query.where(JOBS.c.token == token)
-        if state is not None:
-            query = query.where(JOBS.c.state == state)
-        if before is not None:
-            older = and_(JOBS.c.created_at == before[0], JOBS.c.id < before[1])
-            query = query.where(or_(JOBS.c.created_at < before[0], older))
-        with self._reading.begin() as connection:
-            return [_job(row) for row in connection.execute(query)]
+        moment, last = before or (None, None)
+        given = {"token": token, "state": state, "moment": moment, "last": last}
+        known = {name: value for name, value in given.items() if value is not None}
+        with self._reading.connect() as connection:
+            rows = connection.execute(_page(frozenset(known)), {**known, "limit": limit}).all()
+        return [JobView(*row) for row in rows]
 
     def counts(self) -> dict[str, int]:
         """Number of jobs in each state."""
         query = select(JOBS.c.state, func.count()).group_by(JOBS.c.state)
-        with self._reading.begin() as connection:
+        with self._reading.connect() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
-    def cancel(self, job_id: str) -> Job | None:
+    def cancel(self, job_id: str) -> JobView | None:
         """End a job that waits, ask a running one to stop; the job as it then is."""
         now = time.time()
         mine = JOBS.c.id == job_id
@@ -155,8 +121,8 @@ class JobStore:
             connection.execute(waiting.values(state="cancelled", finished_at=now))
             running = update(JOBS).where(mine, JOBS.c.state == "running", JOBS.c.cancel_at.is_(None))
             connection.execute(running.values(cancel_at=now))
-            row = connection.execute(select(JOBS).where(mine)).first()
-        return _job(row) if row else None
+            row = connection.execute(_LOOK, {"id": job_id}).first()
+        return JobView(*row) if row else None
 
     def forget(self, job_id: str) -> None:
         """Remove a job that has ended."""
@@ -168,7 +134,7 @@ class JobStore:
     def claim(self, runner: str, lease: float) -> Job | None:
         """Take the oldest job that waits."""
         waiting = select(JOBS.c.id).where(JOBS.c.state == "queued").order_by(JOBS.c.created_at).limit(1)
-        with self._reading.begin() as connection:
+        with self._reading.connect() as connection:
             if connection.execute(waiting).first() is None:
                 return None
         with self._engine.begin() as connection:
@@ -200,7 +166,7 @@ class JobStore:
         """What a runner still holds, and what of it is to be stopped."""
         query = select(JOBS.c.id, JOBS.c.attempts, JOBS.c.cancel_at)
         query = query.where(JOBS.c.runner == runner, JOBS.c.state == "running")
-        with self._reading.begin() as connection:
+        with self._reading.connect() as connection:
             return [Running(row[0], row[1], row[2] is not None) for row in connection.execute(query)]
 
     def progress(self, job: Job, phase: str, done: int, total: int) -> None:
@@ -259,13 +225,13 @@ class JobStore:
 
     def unknown(self, ids: Collection[str]) -> set[str]:
         """Those of these ids that no job has."""
-        with self._reading.begin() as connection:
+        with self._reading.connect() as connection:
             return set(ids) - set(connection.scalars(select(JOBS.c.id).where(JOBS.c.id.in_(ids))))
 
     def over(self, ids: Collection[str]) -> list[str]:
         """Those of these jobs that have ended."""
         ended = select(JOBS.c.id).where(JOBS.c.id.in_(ids), JOBS.c.state.in_(ENDED))
-        with self._reading.begin() as connection:
+        with self._reading.connect() as connection:
             return list(connection.scalars(ended))
 
     # ---- policies
@@ -281,13 +247,13 @@ class JobStore:
 
     def policy(self, name: str) -> StoredPolicy | None:
         """The policy of this name."""
-        with self._reading.begin() as connection:
+        with self._reading.connect() as connection:
             row = connection.execute(select(POLICIES).where(POLICIES.c.name == name)).first()
         return StoredPolicy(*row) if row else None
 
     def policies(self) -> list[StoredPolicy]:
         """All policies, by name."""
-        with self._reading.begin() as connection:
+        with self._reading.connect() as connection:
             return [StoredPolicy(*row) for row in connection.execute(select(POLICIES).order_by(POLICIES.c.name))]
 
     def drop_policy(self, name: str) -> bool:
@@ -305,8 +271,21 @@ def _attempt(job: Job) -> Any:
     )
 
 
+@cache
+def _page(known: frozenset[str]) -> Select[Any]:
+    """The query for a page, built once for each set of things that are known."""
+    shown = [column for column in _SEEN if column.name != "report"]
+    query = select(*shown).order_by(JOBS.c.created_at.desc(), JOBS.c.id.desc()).limit(bindparam("limit"))
+    if "token" in known:
+        query = query.where(JOBS.c.token == bindparam("token"))
+    if "state" in known:
+        query = query.where(JOBS.c.state == bindparam("state"))
+    if "moment" in known:
+        older = and_(JOBS.c.created_at == bindparam("moment"), JOBS.c.id < bindparam("last"))
+        query = query.where(or_(JOBS.c.created_at < bindparam("moment"), older))
+    return query
+
+
 def _job(row: Any) -> Job:
     values = dict(zip(JOBS.columns.keys(), row, strict=True))
-    values["inputs"] = json.loads(values["inputs"])
-    values["problem"] = Problem.model_validate_json(values["problem"]) if values["problem"] else None
-    return Job(**values)
+    return Job(**{**values, "inputs": json.loads(values["inputs"])})

@@ -26,8 +26,8 @@ from microdata import (
     write_published,
 )
 from privacy import Audit, audit
+from service.jobs.job import JobKind
 from service.jobs.shape import check_shape
-from service.jobs.store import JobKind
 from service.policy import Policy, parse_policy
 from service.problems import Place, ProblemError
 from service.tables import anonymize_table, report_on

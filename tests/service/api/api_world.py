@@ -1,19 +1,17 @@
-"""What tests of the HTTP service share: requests about the marked shop, a service in a process, a PostgreSQL server."""
+"""What tests of the HTTP service share: requests about the marked shop, and a service in a process."""
 
 import os
-import pwd
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import yaml
 from cli_world import POLICY, table_text
+
+from service.demo import free_port
 
 ROOT = Path(__file__).parents[3]
 
@@ -58,22 +56,16 @@ def wait_until(holds, seconds=30):
         time.sleep(0.02)
 
 
-def free_port():
-    """A port that nobody listens on."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]
-
-
 class ServiceProcess:
     """`portcullis serve` in a process, with jobs that misbehave when their policy's name says so."""
 
-    def __init__(self, data, **settings):
+    def __init__(self, data, *, trusted=None, **settings):
         self.data = Path(data)
         self.port = free_port()
         self._settings = {f"PORTCULLIS_{name.upper()}": str(value) for name, value in settings.items()}
         self.log = self.data.with_suffix(".log")
-        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
+        scheme = "http" if trusted is None else "https"
+        self.client = httpx.Client(base_url=f"{scheme}://127.0.0.1:{self.port}", timeout=30, verify=trusted or True)
         self.process = None
 
     def start(self):
@@ -126,30 +118,3 @@ def is_alive(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-@contextmanager
-def postgres_server(directory):
-    """URL of a PostgreSQL server of our own, on loopback, that trusts us."""
-    found = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb"))) or [shutil.which("initdb")]
-    programs = Path(found[-1]).parent
-    directory, port = Path(directory), free_port()
-    as_user = []
-    if os.getuid() == 0:  # the server refuses to run as root
-        user = pwd.getpwnam("postgres" if "postgres" in {one.pw_name for one in pwd.getpwall()} else "nobody")
-        os.chown(directory, user.pw_uid, user.pw_gid)
-        as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
-    data = directory / "data"
-    initdb = [*as_user, str(programs / "initdb"), "-D", str(data), "-U", "portcullis", "-A", "trust", "--no-sync"]
-    subprocess.run(initdb, check=True, capture_output=True, cwd=directory)
-    options = ["-k", str(directory), "-h", "127.0.0.1", "-p", str(port), "-c", "fsync=off"]
-    server = subprocess.Popen(
-        [*as_user, str(programs / "postgres"), "-D", str(data), *options], stderr=subprocess.DEVNULL, cwd=directory
-    )
-    try:
-        asking = [programs / "pg_isready", "-h", "127.0.0.1", "-p", str(port)]
-        wait_until(lambda: subprocess.run(asking, capture_output=True, check=False).returncode == 0, seconds=60)
-        yield f"postgresql://portcullis@127.0.0.1:{port}/postgres"
-    finally:
-        server.send_signal(signal.SIGINT)
-        server.wait(30)

@@ -1,7 +1,6 @@
 """Services to talk to."""
 
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -9,11 +8,12 @@ from fastapi.testclient import TestClient
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # cli_world
 
-from api_world import ServiceProcess, postgres_server
+from api_world import ServiceProcess
 
 from service.api import Scope, ServiceSettings, create_app, new_token
 from service.jobs import JobStore, open_database
 from service.jobs.tables import METADATA
+from tests.postgres_server import postgres_server
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def live(tmp_path_factory):
 @pytest.fixture(scope="session")
 def postgres_url():
     """A PostgreSQL server; tests that use it carry `needs_tool("postgres")`."""
-    with tempfile.TemporaryDirectory(prefix="portcullis-pg-") as directory, postgres_server(directory) as url:
+    with postgres_server() as url:
         yield url
 
 

@@ -93,8 +93,8 @@ def test_hierarchies_come_along_as_files(client):
     missing = client.post("/v1/jobs", files=parts(policy=policy))
     assert missing.json()["errors"][0]["path"] == "schema.quasi.city.hierarchy"
     files = [*parts(policy=policy).items(), ("hierarchies", ("cities.csv", tree))]
-    job = client.post("/v1/jobs", files=files).json()
-    with_tree = client.app.state.service.store.get(job["id"]).policy
+    client.post("/v1/jobs", files=files)
+    with_tree = client.app.state.service.store.claim("a", 60).policy
     assert '{"World": {"North": {"Oslo": null, "Umea": null}, "South": {"Rome": null, "Bari": null}}}' in with_tree
     check = client.post("/v1/policies/check", files=files[1:]).json()
     assert check["fingerprint"] == client.post("/v1/policies/check", content=POLICY).json()["fingerprint"]
@@ -149,10 +149,10 @@ def test_a_token_has_so_many_jobs_and_no_more(open_client):
 
 def test_results_and_uploads_do_not_outlive_their_time(open_client):
     service = open_client(result_seconds=1).app.state.service
-    job = Job(new_id(), "local", "anonymize", "queued", "shop", "{}", {"table": "table.csv"}, time.time())
+    job = Job(new_id(), "local", "anonymize", "queued", "shop", time.time(), policy="{}", inputs={"table": "table.csv"})
     service.store.add(job, most=9)
     (service.files.upload(job.id) / "table.csv").write_text("left behind by a service that died")
-    (service.files.result(job.id, 1) / "result.csv").write_text("x")
+    (service.files.new_result(job.id, 1) / "result.csv").write_text("x")
     service.store.finish(service.store.claim("a", 60), "succeeded", report="{}")
     service.runner._due["tidy"] = 0.0
     wait_until(lambda: not (service.settings.data / "jobs" / job.id / "upload").exists())

@@ -1,5 +1,6 @@
 """The queue on both databases: nothing lost, nothing twice, dead runners noticed."""
 
+import json
 import threading
 import time
 from dataclasses import replace
@@ -74,7 +75,7 @@ def test_a_dead_runners_job_is_taken_up_once_and_then_failed(stores):
     time.sleep(0.05)
     assert store.take_up() == [first.id]
     ended = store.get(first.id)
-    assert (ended.state, ended.problem.type) == ("failed", "urn:portcullis:problem:job-interrupted")
+    assert (ended.state, json.loads(ended.problem)["type"]) == ("failed", "urn:portcullis:problem:job-interrupted")
     assert store.claim("alive", 60) is None
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -20,7 +19,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from service.demo import POLICY
+from service.demo import POLICY, free_port
 from service.kafka import Partition
 from service.policy import parse_policy
 from service.worker.metrics import Metrics
@@ -36,12 +35,6 @@ _FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-quic --no-first-run --disable-sync "
     "--disable-background-networking --disable-component-update --window-size=1280,900"
 )
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def portcullis(*arguments: str) -> list[str]:

@@ -18,8 +18,6 @@ def upgrade() -> None:
         sa.Column("kind", sa.String(20), nullable=False),
         sa.Column("state", sa.String(20), nullable=False),
         sa.Column("policy_name", sa.String(100), nullable=False),
-        sa.Column("policy", sa.Text, nullable=False),
-        sa.Column("inputs", sa.Text, nullable=False),
         sa.Column("created_at", sa.Double, nullable=False),
         sa.Column("started_at", sa.Double),
         sa.Column("finished_at", sa.Double),
@@ -31,10 +29,13 @@ def upgrade() -> None:
         sa.Column("phase_at", sa.Double),
         sa.Column("done", sa.BigInteger, nullable=False),
         sa.Column("total", sa.BigInteger, nullable=False),
-        sa.Column("problem", sa.Text),
-        sa.Column("report", sa.Text),
         sa.Column("idempotency_key", sa.String(200)),
         sa.Column("digest", sa.String(64)),
+        # Last what may be long: SQLite would read through it to get at what comes after.
+        sa.Column("problem", sa.Text),
+        sa.Column("inputs", sa.Text, nullable=False),
+        sa.Column("report", sa.Text),
+        sa.Column("policy", sa.Text, nullable=False),
         sa.UniqueConstraint("token", "idempotency_key", name="jobs_idempotency"),
     )
     op.create_index("jobs_queue", "jobs", ["state", "created_at"])
