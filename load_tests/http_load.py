@@ -144,8 +144,8 @@ def summary(when: str, taken: dict[str, list[float]]) -> list[dict[str, Any]]:
             "requests/s": round(1_000 / median[name]),
             "p50 ms": round(median[name], 2),
             "p99 ms": round(statistics.quantiles(times, n=100)[98], 2),
-            "times the empty one alone": round(median[name] / median[ALONE], 2),
-            "times the empty one inside": round(median[name] / median[INSIDE], 2),
+            "times the empty one": round(median[name] / median[ALONE], 2),
+            "times the one inside": round(median[name] / median[INSIDE], 2),
         }
         for name, times in taken.items()
     ]
