@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import typer
 
 import service
-from microdata import PortcullisError
+from microdata import PortcullisError, Reason
 from service.api import ServiceSettings, create_app
 from service.cli.commands import COMMANDS, load
 from service.demo import POLICY
@@ -150,14 +150,17 @@ def metrics(http: Any) -> str:
 
 
 def errors() -> str:
-    """The tree of exceptions, and the problems of the HTTP service."""
+    """The tree of exceptions, the problems of the HTTP service, and why records are refused."""
     for module in pkgutil.walk_packages(service.__path__, "service."):
         if "migrations" not in module.name and "__main__" not in module.name:
             importlib.import_module(module.name)
     rows = [(f"`{name}`", f"`{module}`", text) for name, module, text in _tree(PortcullisError, 0)]
     problems = [(f"`{PREFIX}{name}`", str(kind.status), kind.title) for name, kind in KINDS.items()]
+    reasons = [(f"`{reason.code}`", reason.sentence) for reason in Reason]
     parts = ["# Errors", "## Exceptions", _table(("exception", "of", "meaning"), rows)]
-    return "\n\n".join([*parts, "## Problems (RFC 9457)", _table(("type", "status", "title"), problems)])
+    parts += ["## Problems (RFC 9457)", _table(("type", "status", "title"), problems)]
+    parts += ["## Reasons of refused values and records", _table(("code", "meaning"), reasons)]
+    return "\n\n".join(parts)
 
 
 def _tree(kind: type, depth: int) -> Iterator[tuple[str, str, str]]:

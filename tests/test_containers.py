@@ -117,6 +117,62 @@ def test_prometheus_understands_its_files():
     run("promtool", "check", "config", "--syntax-only", "deploy/prometheus/prometheus.yml")
 
 
+FIRES = {
+    "PortcullisReleaseRefused": {"portcullis_refused_releases_total": "0+0x5 1+0x30"},
+    "PortcullisPartitionStopped": {"portcullis_stopped_partitions": "1+0x30"},
+    "PortcullisWorkerDown": {'up{job="worker"}': "0+0x30"},
+    "PortcullisNothingAssigned": {"portcullis_assigned_partitions": "0+0x30"},
+    "PortcullisLagging": {"portcullis_lag": "100000+9000x30"},
+    "PortcullisThinPartition": {"portcullis_thin_partitions": "1+0x30"},
+    "PortcullisSuppressing": {
+        "portcullis_events_suppressed_total": "0+2x30",
+        "portcullis_events_taken_total": "0+99x30",
+    },
+    "PortcullisRefusing": {"portcullis_events_refused_total": "0+2x30", "portcullis_events_taken_total": "0+99x30"},
+    "PortcullisJobsFailing": {'portcullis_jobs_ended_total{state="failed"}': "0+1x30"},
+}
+CALM = {
+    "portcullis_refused_releases_total": "0+0x30",
+    "portcullis_stopped_partitions": "0+0x30",
+    'up{job="worker"}': "1+0x30",
+    "portcullis_assigned_partitions": "2+0x30",
+    "portcullis_lag": "200000-100x30",
+    "portcullis_thin_partitions": "0+0x30",
+    "portcullis_events_suppressed_total": "0+1x30",
+    "portcullis_events_refused_total": "0+1x30",
+    "portcullis_events_taken_total": "0+200x30",
+    'portcullis_jobs_ended_total{state="failed"}': "0+0x30",
+}
+"""Series by minute, as promtool writes them: start, step, how often."""
+
+
+@pytest.mark.needs_tool("promtool")
+@pytest.mark.parametrize("alert", FIRES)
+def test_alerts_fire_when_they_should_and_only_then(alert, tmp_path):
+    """Each alert is evaluated over half an hour of trouble, and of everyday life."""
+
+    def firing(series):
+        expected = {
+            "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)',
+            "eval_time": "14m",
+            "exp_samples": [{"labels": "{}", "value": int(series != {})}],
+        }
+        values = [{"series": name, "values": value} for name, value in {**CALM, **series}.items()]
+        case = {"interval": "1m", "input_series": values, "promql_expr_test": [expected]}
+        rules = [str(ROOT / "deploy/prometheus/alerts.yml")]
+        file = tmp_path / "cases.yml"
+        file.write_text(json.dumps({"rule_files": rules, "evaluation_interval": "1m", "tests": [case]}))
+        run("promtool", "test", "rules", file)
+
+    firing(FIRES[alert])
+    firing({})
+
+
+def test_every_alert_is_tried():
+    rules = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yml").read_text())["groups"][0]["rules"]
+    assert {rule["alert"] for rule in rules} == set(FIRES)
+
+
 def test_topics_are_made_for_the_policy_that_is_deployed():
     policy = yaml.safe_load((ROOT / "examples/orders/policy.yaml").read_text())
     made = re.findall(r"^create (\S+)", (ROOT / "deploy/kafka/create-topics").read_text(), re.MULTILINE)

@@ -5,29 +5,49 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
+from microdata import Hierarchy, Reason
 from service.cli import app
 from service.cli.commands import COMMANDS, load
 from service.demo import free_port
 from service.policy import parse_policy
 
 ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
+README, FIRST, TABLES = ROOT / "README.md", ROOT / "docs" / "first-topic.md", ROOT / "docs" / "tables.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-KNOWN = {"json", "yaml", "python", "sh", ""}
-RUNNABLE = {"anonymize", "audit", "policy", "replay", "algorithms"}
-OTHERS = {"docker", "curl"}
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+KNOWN = {"json", "yaml", "python", "sh", "csv", "text"}
+AT_ONCE = {"anonymize", "audit", "policy", "replay", "algorithms"}
+"""Commands that end by themselves and need nothing but files."""
+DIAGRAMS = {"how-it-works-1", "how-it-works-2", "how-it-works-3"}
+"""Blocks that are drawings and no code."""
+NOT_RUN = {
+    "make run": "the demo of tests/service/test_demo.py, which ends by itself",
+    "make test": "this suite",
+    "make soak": "hours; the marks are those of pyproject.toml",
+    "make kafka": "runs until Ctrl-C; tests/kafka starts the same module",
+    "make bench": "20 minutes; tests/load_tests/test_bench.py has its parts",
+    "make docs": "test_the_site_builds_without_a_warning",
+    "docker build": "no engine here; see tests/test_containers.py",
+    "docker compose": "no engine here; tests/test_containers.py runs the commands of the services",
+    "deploy/prepare": "tests/test_containers.py runs it",
+    "portcullis run examples/orders/policy.yaml": "the deployed worker of tests/test_containers.py",
+    "portcullis drain examples/orders/policy.yaml": "the walk drains its own stream",
+}
+"""Commands that no test of this file runs, and why; their flags are checked all the same."""
 
 
 class Block(NamedTuple):
@@ -46,7 +66,7 @@ BLOCKS = [
     for page in PAGES
     for number, (language, text) in enumerate(BLOCK.findall(page.read_text()), 1)
 ]
-WALK = [block for block in BLOCKS if block.page == README and "kafka import" in block.text]
+WALK = [block for block in BLOCKS if block.page == FIRST and "kafka import" in block.text]
 
 
 def blocks(language, *, but=()):
@@ -60,6 +80,31 @@ def lines_of(block):
 
 def test_every_block_is_of_a_kind_that_is_tested():
     assert {block.language for block in BLOCKS} == KNOWN
+    assert {name_of(block) for block in blocks("text")} == DIAGRAMS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_no_block_escapes(page):
+    """Indented, unnamed or unclosed fences would not be found above."""
+    fences = re.findall(r"^\s*(?:```|~~~)", page.read_text(), re.MULTILINE)
+    assert len(fences) == 2 * sum(block.page == page for block in BLOCKS)
+    assert "<pre" not in page.read_text()
+
+
+def test_every_command_is_run_or_has_a_reason():
+    walked = {line for block in blocks("sh") if block.page in {FIRST, TABLES} for line in lines_of(block)}
+    for block in blocks("sh"):
+        for line in lines_of(block):
+            at_once = line.split()[:2][-1] in AT_ONCE and line.startswith("portcullis")
+            reason = any(line.startswith(known) for known in NOT_RUN)
+            assert at_once or reason or line in walked, line
+    told = [line for block in blocks("sh") for line in lines_of(block)]
+    assert all(any(line.startswith(known) for line in told) for known in NOT_RUN)
+
+
+@pytest.mark.parametrize("block", blocks("csv"), ids=name_of)
+def test_hierarchies_can_be_read(block):
+    assert len(Hierarchy.from_csv_text(block.text).leaves) > 1
 
 
 @pytest.mark.parametrize("block", blocks("json"), ids=name_of)
@@ -81,8 +126,9 @@ def beside_the_examples(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("beside_the_examples")
 @pytest.mark.parametrize("block", blocks("python", but=WALK), ids=name_of)
-def test_python_runs(block):
-    exec(compile(block.text, str(block.page), "exec"), {"__name__": "__main__"})
+def test_python_runs(block, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    program(block.text)
 
 
 @pytest.mark.parametrize("block", blocks("sh"), ids=name_of)
@@ -97,7 +143,7 @@ def test_commands_are_there_and_understand_their_flags(block):
         elif "/" in program:
             assert os.access(ROOT / program, os.X_OK), line
         else:
-            assert program in OTHERS, line
+            assert shutil.which(program) or program == "docker", line
 
 
 def understood(arguments):
@@ -122,40 +168,79 @@ def test_commands_in_sentences_are_there(page):
 
 @pytest.mark.usefixtures("beside_the_examples")
 def test_commands_for_tables_and_files_do_their_work():
+    Path("orders.yaml").write_text(first_policy())
     runner = CliRunner()
     for block in blocks("sh"):
         for line in lines_of(block):
             program, name, *rest = [*shlex.split(line), ""]
-            if program == "portcullis" and name in RUNNABLE:
+            if program == "portcullis" and name in AT_ONCE:
                 result = runner.invoke(app, [name, *rest[:-1]])
                 assert result.exit_code == 0, f"{line}\n{result.output}"
     assert Path("report.html").exists()
 
 
+def first_policy():
+    return next(block.text for block in blocks("yaml") if block.page == FIRST)
+
+
+def commands_of(page):
+    return [line for block in blocks("sh") if block.page == page for line in lines_of(block)]
+
+
 @pytest.mark.kafka
 @pytest.mark.xdist_group("kafka")
 def test_from_zero_to_an_anonymized_topic(tmp_path, monkeypatch):
-    """README's walk: its broker, policy, worker, producer and consumer; only the ports are others."""
+    """The guide's walk: its broker, policy, worker, producer, consumer and drain; only the ports are others."""
     port, status = str(free_port()), str(free_port())
     monkeypatch.setenv("PORTCULLIS_WORKER_STATUS_PORT", status)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.chdir(tmp_path)
-    policy = next(block for block in blocks("yaml") if block.page == README)
-    Path("orders.yaml").write_text(policy.text)
-    started = [line for block in blocks("sh") if block.page == README for line in lines_of(block)]
-    with contextlib.ExitStack() as stack:
-        for command in ("portcullis broker", "portcullis run"):
-            line = next(line for line in started if line.startswith(command))
-            stack.enter_context(started_process(line.replace("9092", port), tmp_path))
-        wait_for(f"http://127.0.0.1:{status}/readyz", tmp_path)
-        _, told = [program(block.text.replace("9092", port)) for block in WALK]
-        with urllib.request.urlopen(f"http://127.0.0.1:{status}/status") as answer:
-            counts = json.load(answer)["counts"]
+    Path("orders.yaml").write_text(first_policy())
+    broker, _, run, drain = [line.replace("9092", port) for line in commands_of(FIRST)]
+    with started_process(broker, tmp_path):
+        with started_process(run, tmp_path):
+            wait_for(f"http://127.0.0.1:{status}/readyz", tmp_path)
+            _, told = [program(block.text.replace("9092", port)) for block in WALK]
+            with urllib.request.urlopen(f"http://127.0.0.1:{status}/status") as answer:
+                counts = json.load(answer)["counts"]
+        ended = subprocess.run(
+            [sys.executable, "-m", "service", *shlex.split(drain)[1:]], capture_output=True, text=True, check=False
+        )
+        assert ended.returncode == 0, ended.stderr
     rows = [int(re.search(r"\} (\d+) rows, for example \{'item'", line)[1]) for line in told]
     assert sum(rows) == counts["released"] == 1000 - counts.get("suppressed", 0)
     assert sum(rows) > 900
     assert min(rows) >= 5
     assert "@example.com" not in "".join(told)
+
+
+@pytest.mark.usefixtures("beside_the_examples")
+def test_a_table_as_a_job(tmp_path, monkeypatch):
+    """The guide's server and request, and what it says of the answer; only the port is another."""
+    port = str(free_port())
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    lines = commands_of(TABLES)
+    serve, curl = [next(line for line in lines if line.startswith(word)) for word in ("portcullis serve", "curl")]
+    with started_process(serve.replace("8080", port), tmp_path):
+        wait_for(f"http://127.0.0.1:{port}/readyz", tmp_path)
+        told = subprocess.run(
+            [*shlex.split(curl.replace("8080", port)), "--silent", "--show-error"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        head, body = told.replace("\r", "").rsplit("\n\n", 1)
+        assert head.split("\n\n")[-1].startswith("HTTP/1.1 202")
+        job, place = json.loads(body), re.search(r"^location: (\S+)$", head, re.MULTILINE | re.IGNORECASE)[1]
+        url = urllib.parse.urljoin(f"http://127.0.0.1:{port}/", place)
+        deadline = time.monotonic() + 240
+        while job["state"] not in {"succeeded", "failed"} and time.monotonic() < deadline:
+            time.sleep(0.2)
+            with urllib.request.urlopen(url) as answer:
+                job = json.load(answer)
+        assert job["state"] == "succeeded", job
+        with urllib.request.urlopen(urllib.request.Request(f"{url}/result", headers={"Accept": "text/csv"})) as answer:
+            assert answer.readline().decode().startswith("class,")
 
 
 def program(text):
@@ -188,7 +273,7 @@ def wait_for(url, folder):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_lead_somewhere(page):
-    generated = {"reference/api.md", "reference/algorithms.md"}
+    generated = {f"reference/{name}.md" for name in ("api", "algorithms", "errors", "metrics", "settings")}
     targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)]+)\)", page.read_text())]
     dead = [
         target
@@ -204,3 +289,35 @@ def test_the_site_builds_without_a_warning(tmp_path):
     assert done.returncode == 0, done.stderr
     algorithms = (tmp_path / "reference" / "algorithms" / "index.html").read_text()
     assert all(name in algorithms for name in ("sabre_w", "delay.tuples", "incognito"))
+    errors = (tmp_path / "reference" / "errors" / "index.html").read_text()
+    assert all(f"<code>{reason.code}</code>" in errors for reason in Reason)
+
+
+def test_every_alert_has_an_answer():
+    rules = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yml").read_text())["groups"][0]["rules"]
+    told = re.findall(r"^\| `(Portcullis\w+)` \| (\w+) \|", (ROOT / "docs/production.md").read_text(), re.MULTILINE)
+    assert told == [(rule["alert"], rule["labels"]["severity"]) for rule in rules]
+
+
+def test_the_threat_model_names_every_limit():
+    told = re.findall(r"^\*\*(.+?)\.?\*\*", (ROOT / "docs/threat-model.md").read_text(), re.MULTILINE)
+    assert set(told) >= {
+        "Repeated events of one person",
+        "Knowledge of arrival times",
+        "Public attributes",
+        "Minimality attacks",
+        "Invented persons",
+        "Duplicates made upstream",
+        "Several streams or jobs over the same people",
+        "What the state topic tells its readers",
+    }
+
+
+def test_pictures_have_words():
+    for page in PAGES:
+        assert all(words for words in re.findall(r"!\[(.*?)\]", page.read_text())), page
+
+
+def test_folders_of_the_house_are_there():
+    listing = next(block.text for block in BLOCKS if name_of(block) == "how-it-works-1")
+    assert all((ROOT / line.split()[0]).is_dir() for line in listing.splitlines())
