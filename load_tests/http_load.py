@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from load_tests.harness import arguments, print_machine, print_table, write_json
-from service.demo import free_port
+from service.ports import free_port
 
 POLICY = """\
 name: shop

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 import threading
@@ -25,6 +24,7 @@ from microdata import Boxes, PortcullisError, Publication, boxes_from, encode
 from privacy import audit
 from service.kafka import Client, KafkaSettings, Partition, RetriableError, UnknownTopicError, connect
 from service.policy import Policy, load_policy
+from service.ports import free_port
 from service.sample import COUNTRIES, EDUCATION, ITEMS, sample_events
 
 _BATCH = 2_000
@@ -239,13 +239,6 @@ def _publication(
     classes[released] = np.repeat(np.arange(len(clusters)), sizes)
     boxes: Boxes = boxes_from(policy.schema, [cluster["generalization"] for cluster in clusters])
     return Publication(table, classes, boxes)
-
-
-def free_port() -> int:
-    """A loopback port that nobody listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _answers(client: Client) -> bool:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from service.demo import free_port
+from service.ports import free_port
 
 
 @contextmanager

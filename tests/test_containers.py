@@ -19,10 +19,11 @@ import pytest
 import yaml
 
 from service.api.metrics import HttpMetrics
-from service.demo import POLICY, free_port
+from service.demo import POLICY
 from service.jobs import JobStore, open_database
 from service.kafka import KafkaSettings, Partition, connect
 from service.policy import parse_policy
+from service.ports import free_port
 from service.worker.metrics import Metrics
 from service.worker.settings import WorkerSettings
 from service.worker.stream import stream_of

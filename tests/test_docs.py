@@ -22,8 +22,8 @@ from typer.testing import CliRunner
 from microdata import Hierarchy, Reason
 from service.cli import app
 from service.cli.commands import COMMANDS, load
-from service.demo import free_port
 from service.policy import parse_policy
+from service.ports import free_port
 
 ROOT = Path(__file__).parents[1]
 README, FIRST, TABLES = ROOT / "README.md", ROOT / "docs" / "first-topic.md", ROOT / "docs" / "tables.md"

@@ -4,6 +4,9 @@ One transaction per cycle carries the clusters decided in the cycle before, the 
 offsets. A decision is committed first and published by the next transaction, so a reader that sees aborted transactions
 may see a cluster twice but never one event under two boxes. After any abort or unclear commit the producer and every
 engine are thrown away and restored as after a crash: nothing is resumed from memory.
+
+Engines push in a thread of their own, whose kernels hold no lock, while the loop polls and decodes the next batch; the
+loop waits for them before it looks at anything that they change.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 from microdata import GuaranteeError, PortcullisError
@@ -77,6 +81,8 @@ class Worker:
         self._partitions: dict[Partition, InputPartition] = {}
         self._refused: dict[Partition, list[Refused]] = {}
         self._stopped: dict[Partition, str] = {}
+        self._engines = ThreadPoolExecutor(1, "engines")
+        self._pushes: list[tuple[Partition, InputPartition, Future[None]]] = []
         self._lag_at = 0.0
 
     def run(self, stop: threading.Event) -> None:
@@ -95,7 +101,7 @@ class Worker:
         try:
             self._topics = prepare(admin, self.stream, self._settings)
         except RetriableError as error:
-            raise TopicError(f"Kafka does not answer, check bootstrap_servers and the broker ({error})") from None
+            raise RetriableError(f"Kafka does not answer, check bootstrap_servers and the broker ({error})") from None
         finally:
             admin.close()
         self._messages = MessageEncoder(self.stream, self._topics.output_partitions, self._topics.message_bytes)
@@ -108,6 +114,7 @@ class Worker:
     def close(self) -> None:
         """Let go of every connection; what is pending stays with the next owner."""
         self.metrics.gone()
+        self._engines.shutdown()
         self._partitions.clear()
         if self._producer is not None:
             self._producer.close()
@@ -118,17 +125,18 @@ class Worker:
 
     def _cycle(self, stop: threading.Event) -> None:
         """Take events for one commit interval, then settle them in one transaction."""
-        end = time.monotonic() + self._settings.commit_interval
+        end, taken = time.monotonic() + self._settings.commit_interval, 0
         while True:
-            self._take_some(max(0.0, end - time.monotonic()))
-            taken = sum(partition.taken for partition in self._partitions.values())
+            taken += self._take_some(max(0.0, end - time.monotonic()))
             if stop.is_set() or taken >= self._settings.commit_events or time.monotonic() >= end:
                 break
+        self._catch_up()
         self._expire()
         self._settle()
         self._measure_lag()
 
-    def _take_some(self, timeout: float) -> None:
+    def _take_some(self, timeout: float) -> int:
+        """Hand what there is to the engines; the number of records."""
         try:
             batches = self._consumer.poll(timeout, self._settings.poll_records)
         except RetriableError as error:
@@ -140,13 +148,15 @@ class Worker:
         # The token belongs to exactly this poll: it proves the membership under which these records were given.
         self._token = self._consumer.group_token()
         self._take_over()
-        for batch in batches:
-            if batch.partition in self._partitions:
-                self._take(batch)
+        ours = [batch for batch in batches if batch.partition in self._partitions]
+        for batch in ours:
+            self._take(batch)
         self.metrics.polled(self._consumer.assignment(), self._partitions, self._stopped)
+        return sum(map(len, ours))
 
     def _pass_over(self, place: Partition) -> None:
         """Events were gone from the input before they were taken: stop, or where that is accepted, count them."""
+        self._catch_up()
         partition = self._partitions.get(place)
         if partition is None:
             return
@@ -166,8 +176,16 @@ class Worker:
         partition = self._partitions[batch.partition]
         events = self._decoder.decode(batch)
         self._refused.setdefault(batch.partition, []).extend(events.refused)
-        end = int(batch.offsets[-1]) + 1
-        self._guarded(batch.partition, partial(partition.take, events, end, self._clock()))
+        push = self._engines.submit(partition.take, events, int(batch.offsets[-1]) + 1, self._clock())
+        self._pushes.append((batch.partition, partition, push))
+
+    def _catch_up(self) -> None:
+        """Wait until the engines have taken everything that was handed to them."""
+        pushes, self._pushes = self._pushes, []
+        for place, partition, push in pushes:
+            push.exception()
+            if self._partitions.get(place) is partition:  # what was revoked meanwhile is somebody else's
+                self._guarded(place, push.result)
 
     def _expire(self) -> None:
         now = self._clock()
@@ -181,7 +199,7 @@ class Worker:
         for place, partition in self._partitions.items():
             try:
                 self.metrics.lagging(place, max(0, self._consumer.watermarks(place).high - partition.position))
-            except RetriableError:
+            except (RetriableError, UnknownTopicError):  # a broker that is just starting knows no topics yet
                 return
 
     def _guarded(self, place: Partition, step: Callable[[], None]) -> None:

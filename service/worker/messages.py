@@ -92,6 +92,9 @@ def dead_letter(place: Partition, refused: Refused) -> bytes:
 
 def _groups(members: Sequence[bytes], limit: int) -> Iterator[list[bytes]]:
     """Rows in runs whose joined length stays below the limit."""
+    if sum(map(len, members)) + 3 * len(members) <= limit:
+        yield list(members)
+        return
     group: list[bytes] = []
     size = 0
     for member in members:

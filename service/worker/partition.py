@@ -43,8 +43,6 @@ class InputPartition:
         self.rows = Rows.empty(schema)
         self.position = state.position
         self.totals: Counter[str] = Counter(state.totals)
-        self.taken = 0
-        """Records taken since the last commit."""
         self.thin = False
         """Whether events had to be suppressed because too few persons came within the delay."""
         self._gate = gate
@@ -86,7 +84,6 @@ class InputPartition:
         """Take the records before `position`: rows go to the engine, refusals are counted."""
         self.position = position
         self._changed = True
-        self.taken += len(events) + len(events.refused)
         self.totals["taken"] += len(events) + len(events.refused)
         self.totals.update(f"refused.{refused.reason.code}" for refused in events.refused)
         if len(events):
@@ -175,7 +172,6 @@ class InputPartition:
         self._state = state
         self._owed, self._fresh = state.decisions, []
         self._changed = False
-        self.taken = 0
         clusters = publication.clusters
         reusable = set(self.engine.reusable()[0].tolist())
         self._published |= {

@@ -13,7 +13,7 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 
 from microdata import PortcullisError
-from service.kafka import KafkaSettings, connect
+from service.kafka import FatalError, KafkaSettings, RetriableError, connect
 from service.logs import log_to_stderr
 from service.policy import load_policy
 from service.worker.loop import Worker
@@ -21,10 +21,11 @@ from service.worker.metrics import Metrics
 from service.worker.settings import WorkerSettings
 from service.worker.status import StatusServer
 from service.worker.stream import stream_of
-from service.worker.warmup import warm_up
+from service.worker.warmup import spare_the_collector, warm_up
 
 log = logging.getLogger(__name__)
 
+BROKEN = 1
 WRONG_USE = 2
 _STOP_SECONDS = 30.0
 _LONGEST_PAUSE = 30.0
@@ -51,6 +52,7 @@ def work(job: Job) -> None:
         signal.signal(number, ask_to_stop)
     stream = stream_of(load_policy(job.policy), job.settings)
     warm_up(stream)
+    spare_the_collector()
     metrics = Metrics(stream)
     server = StatusServer(metrics, job.settings.status_host, job.settings.status_port)
     log.info("%s: status at http://%s:%d/", stream.name, job.settings.status_host, server.port)
@@ -127,4 +129,5 @@ def _child(job: Job) -> None:
         work(job)
     except PortcullisError as error:
         log.error("%s", error)  # noqa: TRY400 - the message says it all, a traceback might quote data
-        raise SystemExit(WRONG_USE) from None
+        curable = isinstance(error, RetriableError | FatalError)  # by a broker that comes back, or by a new client
+        raise SystemExit(BROKEN if curable else WRONG_USE) from None

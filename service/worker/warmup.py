@@ -1,6 +1,8 @@
-"""Compile every kernel that a stream will need before its worker joins the group: afterwards nobody waits for it."""
+"""Make a process ready for a stream before its worker joins the group: afterwards nobody waits for a compiler."""
 
 from __future__ import annotations
+
+import gc
 
 import numpy as np
 
@@ -13,10 +15,12 @@ from stream_algos import Batch
 
 _ROWS = 64
 _MOST_ROWS = 4096
+_COLLECT_AFTER = 100_000
+"""New objects before Python looks for cycles among them; its own choice is 700."""
 
 
 def warm_up(stream: Stream) -> None:
-    """Push invented rows through a throw-away engine and the gate."""
+    """Compile what the stream needs by pushing invented rows through a throw-away engine and the gate."""
     engine, schema = stream.engine(), stream.schema
     # Enough persons for a first cluster, so that what forms clusters is compiled too.
     count = min(_ROWS + 4 * int(getattr(engine.parameters, "k", 1)), _MOST_ROWS)
@@ -38,3 +42,14 @@ def warm_up(stream: Stream) -> None:
     public = np.empty((count, len(schema.public)), object)
     rows = Rows(batch.positions, batch.times, batch.persons, batch.quasi, batch.sensitive, public)
     Gate(schema, stream.models).passes(join(releases), rows, {})
+
+
+def spare_the_collector() -> None:
+    """Look for cyclic garbage rarely.
+
+    A poll makes tens of thousands of messages, none of which is in a cycle and all of which are gone soon: looking at
+    each of them several times takes a tenth of the worker's time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER)

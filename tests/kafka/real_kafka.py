@@ -22,6 +22,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Self
 
+from service.ports import free_port, free_ports
+
 VERSION = "4.3.1"
 CACHE = Path(os.environ.get("PORTCULLIS_CACHE", Path.home() / ".cache" / "portcullis")) / f"kafka-with-tools-{VERSION}"
 USER, PASSWORD = "portcullis", "open-sesame"
@@ -67,7 +69,7 @@ class RealKafka:
     """One broker, which is its own controller; its data live in a temporary folder and survive `restart`."""
 
     def __init__(self, port: int = 0) -> None:
-        self.port, self.sasl_port, self.tls_port, self._controller_port = _free_ports(port)
+        self.port, self.sasl_port, self.tls_port, self._controller_port = [port or free_port(), *free_ports(3)]
         self._home = Path(tempfile.mkdtemp(prefix="portcullis-kafka-"))
         self._process: subprocess.Popen[bytes] | None = None
         self._said_before = 0
@@ -217,17 +219,6 @@ unsecuredLoginStringClaim_sub="broker";
             log.retention.check.interval.ms=500
             log.cleaner.backoff.ms=500
             """)
-
-
-def _free_ports(wanted: int) -> list[int]:
-    """Four ports that are free now, the first as wanted; held together so that they differ."""
-    sockets = [socket.socket() for _ in range(4)]
-    for each, port in zip(sockets, [wanted, 0, 0, 0], strict=True):
-        each.bind(("127.0.0.1", port))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def main() -> None:

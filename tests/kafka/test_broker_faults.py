@@ -5,7 +5,7 @@ import gc
 
 import pytest
 
-from service.kafka import RetriableError, UnclearError
+from service.kafka import AbortableError, RetriableError, UnclearError
 from tests.kafka.real_kafka import RealKafka
 from tests.kafka.world import World, eventually
 
@@ -48,3 +48,20 @@ def test_a_broker_dies_in_the_middle_of_a_transaction_and_comes_back(mortal_kafk
         assert member.values(1) == {partition: [b"after"]}, "the position survives, and the commit never arrived"
         assert world.read(partition) == [b"before", b"after"]
     gc.collect()  # kafka-python leaves the sockets of failed connections to the collector
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("client", ["kafka-python", "confluent-kafka"])
+def test_what_a_broker_does_not_take_in_time_fails_the_transaction_and_nothing_else(mortal_kafka, client):
+    with contextlib.ExitStack() as stack:
+        world = World(client, mortal_kafka.bootstrap, stack)
+        partition = world.topic()
+        producer = world.producer("impatient", transaction_timeout_ms=3_000)
+        producer.begin()
+        mortal_kafka.kill()
+        try:
+            with pytest.raises(AbortableError):
+                producer.produce_and_wait(partition, b"too late")
+        finally:
+            mortal_kafka.start()
+    gc.collect()

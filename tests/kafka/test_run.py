@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from service.demo import free_port
 from service.kafka import KafkaSettings, Partition, UnknownTopicError, connect
+from service.ports import free_port
 from tests.kafka.world import eventually
 
 POLICY = """

@@ -51,6 +51,7 @@ KIND: dict[int, type[KafkaError]] = {
     Code._PURGE_QUEUE: AbortableError,  # noqa: SLF001 - thrown away because the transaction had failed
     Code._PURGE_INFLIGHT: AbortableError,  # noqa: SLF001
     Code._TIMED_OUT: RetriableError,  # noqa: SLF001
+    Code._MSG_TIMED_OUT: RetriableError,  # noqa: SLF001
     Code._TRANSPORT: RetriableError,  # noqa: SLF001
     Code._ALL_BROKERS_DOWN: RetriableError,  # noqa: SLF001
     Code.REQUEST_TIMED_OUT: RetriableError,

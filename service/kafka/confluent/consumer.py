@@ -70,10 +70,9 @@ class ConfluentConsumer:
         self._raise_failure()
         messages = self._consume(timeout, max_records)
         self._membership.tell()
-        errors = list(map(ck.Message.error, messages))
-        if any(errors):
-            self._failures += [message for message, error in zip(messages, errors, strict=True) if error]
-            messages = [message for message, error in zip(messages, errors, strict=True) if not error]
+        if any(map(ck.Message.error, messages)):
+            self._failures += [message for message in messages if message.error()]
+            messages = [message for message in messages if not message.error()]
         batches = [batch for batch in batches_of(messages) if batch.partition in self._membership.positions]
         for batch in batches:
             self._membership.positions[batch.partition] = int(batch.offsets[-1]) + 1

@@ -1,5 +1,7 @@
 """What librdkafka hands out, as columns."""
 
+from itertools import compress
+from operator import itemgetter
 from typing import Any
 
 import confluent_kafka as ck
@@ -8,6 +10,8 @@ import numpy as np
 from service.kafka.confluent.connection import Connection
 from service.kafka.errors import RetriableError
 from service.kafka.port import Partition, RecordBatch, Watermarks
+
+_STAMP = itemgetter(1)
 
 
 def watermarks_of(connection: Connection, consumer: Any, partition: Partition) -> Watermarks:
@@ -21,14 +25,17 @@ def watermarks_of(connection: Connection, consumer: Any, partition: Partition) -
 
 def batches_of(messages: list[Any]) -> list[RecordBatch]:
     """Messages as columns, one batch per partition, in the order of their offsets."""
-    places = [(message.topic(), message.partition()) for message in messages]
-    groups: dict[tuple[str, int], list[Any]] = {}
-    if places and places.count(places[0]) == len(places):
-        groups[places[0]] = messages
-    else:
-        for place, message in zip(places, messages, strict=True):
-            groups.setdefault(place, []).append(message)
-    return [batch_of(Partition(*place), group) for place, group in groups.items()]
+    topics = list(map(ck.Message.topic, messages))
+    batches: list[RecordBatch] = []
+    for topic in dict.fromkeys(topics):
+        own = np.empty(topics.count(topic), object)
+        own[:] = messages if len(own) == len(messages) else list(compress(messages, map(topic.__eq__, topics)))
+        numbers = np.fromiter(map(ck.Message.partition, own), np.int64, len(own))
+        order = np.argsort(numbers, kind="stable")
+        firsts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
+        groups = np.split(own[order], firsts[1:])
+        batches += [batch_of(Partition(topic, group[0].partition()), group.tolist()) for group in groups]
+    return batches
 
 
 def batch_of(partition: Partition, messages: list[Any]) -> RecordBatch:
@@ -36,7 +43,7 @@ def batch_of(partition: Partition, messages: list[Any]) -> RecordBatch:
     return RecordBatch(
         partition,
         np.fromiter(map(ck.Message.offset, messages), np.int64, len(messages)),
-        np.fromiter((stamp for _, stamp in map(ck.Message.timestamp, messages)), np.int64, len(messages)),
+        np.fromiter(map(_STAMP, map(ck.Message.timestamp, messages)), np.int64, len(messages)),
         list(map(ck.Message.key, messages)),
         list(map(ck.Message.value, messages)),
     )

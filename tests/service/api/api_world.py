@@ -11,7 +11,7 @@ import httpx
 import yaml
 from cli_world import POLICY, table_text
 
-from service.demo import free_port
+from service.ports import free_port
 
 ROOT = Path(__file__).parents[3]
 

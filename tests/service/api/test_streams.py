@@ -1,8 +1,8 @@
 """Streams, as the API shows them, from what workers tell."""
 
 import pytest
-from api_world import free_port
 
+from service.ports import free_port
 from service.worker.status import StatusServer
 
 

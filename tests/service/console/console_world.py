@@ -19,9 +19,10 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from service.demo import POLICY, free_port
+from service.demo import POLICY
 from service.kafka import Partition
 from service.policy import parse_policy
+from service.ports import free_port
 from service.worker.metrics import Metrics
 from service.worker.settings import WorkerSettings
 from service.worker.status import StatusServer
