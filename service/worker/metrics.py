@@ -221,7 +221,8 @@ class Metrics(Collector):
             return stuck
         with self._lock:
             if self._stopped:
-                return f"{len(self._stopped)} partitions are stopped"
+                count = len(self._stopped)
+                return "1 partition is stopped" if count == 1 else f"{count} partitions are stopped"
             if not self._assigned:
                 return "no partition is assigned"
             if len(self._partitions) < len(self._assigned):

@@ -273,7 +273,7 @@ def test_another_policy_is_refused_until_the_stream_is_drained(town):
     changed = renamed(town.stream, fingerprint="another")
     worker = town.start(town.worker(changed))
     assert "portcullis drain" in stopped_reason(town, worker)
-    assert worker.metrics.unready() == "1 partitions are stopped"
+    assert worker.metrics.unready() == "1 partition is stopped"
     town.stop()
     assert town.worker().drain() == {0: 2}
     town.feed(*[event(10 + n, n) for n in range(3)])

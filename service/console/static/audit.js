@@ -2,13 +2,13 @@
 
 import { events, get, ProblemError, upload } from "./api.js";
 import { auditView } from "./audit_view.js";
-import { h, say } from "./dom.js";
+import { field, h, say } from "./dom.js";
 import { acceptDrops, fileField, policyField } from "./inputs.js";
 import { attempt, problemView } from "./problems.js";
 
 export function startAudit(panel) {
-  const original = fileField("Original table", { hint: "what was anonymized" });
-  const published = fileField("Published table", { hint: "what was made of it" });
+  const basis = basisField();
+  const published = fileField("Published table", { hint: "what leaves, or has left, the house" });
   const policy = policyField();
   const problem = h("div", { role: "alert" });
   const submit = h("button", { className: "main" }, "Audit");
@@ -24,17 +24,17 @@ export function startAudit(panel) {
     h(
       "p",
       { className: "note" },
-      "Checks a published table against its original and a policy, with no trust in what made it. The policy's algorithm is not run.",
+      "Checks a published table against its original, or against how often each sensitive value was in it, with no trust in what made it. The policy's algorithm is not run.",
     ),
-    original.element,
     published.element,
+    basis.element,
     policy.element,
     problem,
     h("div", { className: "actions" }, submit),
   );
   acceptDrops(form, async (files) => {
     const { own, rest } = await policy.sort(files);
-    const free = [original.input, published.input].filter((input) => !input.files.length);
+    const free = [published.input, basis.input()].filter((input) => !input.files.length);
     return [...own, ...rest.map((file, place) => [free[place] ?? published.input, [file]])];
   });
   form.addEventListener("submit", async (event) => {
@@ -47,8 +47,8 @@ export function startAudit(panel) {
         : { policy: new File([await policy.text()], "policy.yaml"), hierarchies: policy.files() };
       const job = await finished(
         await upload("/v1/audits", {
-          original: original.input.files[0],
           published: published.input.files[0],
+          [basis.part()]: basis.input().files[0],
           ...named,
         }),
       );
@@ -62,6 +62,36 @@ export function startAudit(panel) {
   });
   panel.append(h("h2", { className: "hidden" }, "Audit"), h("div", { className: "two" }, form, result));
   panel.addEventListener("shown", () => policy.refresh());
+}
+
+/** What a publication is held against: the table itself, or only its sensitive values where nobody may have the table. */
+function basisField() {
+  const fields = {
+    original: fileField("Original table", { hint: "what was anonymized" }),
+    distribution: fileField("Distribution", {
+      hint: 'JSON: how often each sensitive value was in the original, as {"item": {"tea": 26, "lamp": 27}}',
+      accept: ".json",
+    }),
+  };
+  const source = h(
+    "select",
+    {},
+    h("option", { value: "original" }, "its original table"),
+    h("option", { value: "distribution" }, "the original's distribution of sensitive values"),
+  );
+  const show = () => {
+    for (const [part, { element, input }] of Object.entries(fields)) {
+      element.hidden = part !== source.value;
+      input.required = !element.hidden;
+    }
+  };
+  source.addEventListener("change", show);
+  show();
+  return {
+    element: h("div", {}, field("Held against", source), fields.original.element, fields.distribution.element),
+    part: () => source.value,
+    input: () => fields[source.value].input,
+  };
 }
 
 /** The job when it has ended: by its events, or by asking again and again where these cannot be had. */

@@ -150,7 +150,11 @@ const TILES = [
   ["refused", (now) => compactNumber(now.refused), () => "records that do not fit"],
   ["delay", (now) => seconds(now.delay), (now) => (now.limit ? `at most ${seconds(now.limit)}` : "recent mean")],
   ["loss", (now) => percent(now.loss), () => "recent mean"],
-  ["open clusters", (now) => compactNumber(now.clusters), (now) => `${compactNumber(now.pending)} events wait`],
+  [
+    "open clusters",
+    (now) => compactNumber(now.clusters),
+    (now) => `${compactNumber(now.pending)} events wait ${now.clusters ? "in them" : "for their deadline"}`,
+  ],
   ["lag", (now) => compactNumber(now.lag), () => "events behind the input"],
 ];
 

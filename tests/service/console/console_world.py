@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx
 from selenium import webdriver
-from selenium.common.exceptions import TimeoutException
+from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
@@ -163,7 +163,11 @@ class Console:
         return self.js("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
 
     def until(self, done, seconds: float = 30):
-        return WebDriverWait(self.driver, seconds, poll_frequency=0.1).until(lambda _: done())
+        # The page may draw itself anew between finding an element and looking at it.
+        waiting = WebDriverWait(
+            self.driver, seconds, poll_frequency=0.1, ignored_exceptions=[StaleElementReferenceException]
+        )
+        return waiting.until(lambda _: done())
 
     def until_text(self, selector: str, words: str, seconds: float = 30) -> None:
         try:
@@ -187,8 +191,14 @@ class Console:
 
     def press(self, scope: str, text: str) -> None:
         """Click a button by its text."""
-        button = self.until(lambda: next((one for one in self.all(f"{scope} button") if one.text == text), None))
-        button.click()
+
+        def pressed() -> bool:
+            found = [one for one in self.all(f"{scope} button") if one.text == text]
+            if found:
+                found[0].click()
+            return bool(found)
+
+        self.until(pressed)
 
     def keys(self, *keys: str) -> None:
         ActionChains(self.driver).send_keys(*keys).perform()

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections import Counter
 
 import pyarrow.parquet as pq
 import pytest
@@ -58,7 +59,7 @@ def test_a_stopped_partition_stands_out_and_says_why(console):
     console.open("streams")
     returns = '[aria-label="Stream returns"]'
     console.until_text(f"{returns} [role=alert]", "Partition 3 is stopped: the next event is gone from the input")
-    assert console.text(f"{returns} .badge") == "not ready: 1 partitions are stopped"
+    assert console.text(f"{returns} .badge") == "not ready: 1 partition is stopped"
 
 
 def test_a_job_is_submitted_watched_read_and_saved(console):
@@ -218,6 +219,25 @@ def test_an_audit_tells_a_good_publication_from_a_bad_one(console, tmp_path, ser
     console.press("#panel-audit", "Audit")
     console.until_text("#panel-audit .verdict", "✗ The guarantee is not shown to hold", PATIENCE)
     assert "k-anonymity" in console.text("#panel-audit table")
+
+
+def test_an_audit_by_distribution(console, tmp_path, service):
+    published = tmp_path / "safe.csv"
+    published.write_bytes(anonymized(*service))
+    with (ADULT / "people.csv").open(newline="") as file:
+        counts = Counter(row["occupation"] for row in csv.DictReader(file))
+    distribution = tmp_path / "counts.json"
+    distribution.write_text(json.dumps({"occupation": counts}))
+    console.open("audit")
+    console.choose("audit", "Published table", published)
+    console.pick("audit", "Held against", "the original's distribution of sensitive values")
+    console.choose("audit", "Distribution", distribution)
+    console.choose("audit", "Policy file", ADULT / "policy.yaml")
+    console.choose("audit", "Hierarchy files", *HIERARCHIES)
+    console.press("#panel-audit", "Audit")
+    console.until_text("#panel-audit .verdict", "The guarantee", PATIENCE)
+    assert "t-closeness" in console.text("#panel-audit table")
+    console.picture("audit-distribution")
 
 
 def test_the_token_is_asked_for_and_kept_in_this_tab_only(console):

@@ -49,7 +49,7 @@ def running(metrics, *, assigned=True, restored=True, stopped=False):
     [
         ({"assigned": False, "restored": False}, "no partition is assigned"),
         ({"restored": False}, "partitions are being restored"),
-        ({"stopped": True}, "1 partitions are stopped"),
+        ({"stopped": True}, "1 partition is stopped"),
     ],
 )
 def test_a_worker_that_does_not_do_its_job_is_not_ready_but_alive(metrics, ask, state, reason):
