@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import logging
 import pkgutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -38,6 +39,7 @@ NOTE = "*Generated from the code by `docs/reference.py` when this site is built.
 
 def pages() -> dict[str, str]:
     """Markdown by path below docs/."""
+    logging.getLogger("service.api").setLevel(logging.ERROR)  # this app serves nobody and needs no token
     with TemporaryDirectory() as data:
         app = create_app(ServiceSettings(data=Path(data), job_workers=0))
         made = {

@@ -212,7 +212,7 @@ def _tables_of_list(results: list[Any], title: str) -> Iterator[str]:
 def _titled(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
     if title:
         yield f"**{title}**"
-    yield grid([column.replace("_", " ") for column in columns], rows)
+    yield grid([column.replace("_", " ") if column.islower() else column for column in columns], rows)
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:

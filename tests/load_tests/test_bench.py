@@ -110,6 +110,7 @@ def test_texts_say_what_was_measured(path):
     page = path.read_text()
     assert {mark[1] for mark in headlines.MARK.findall(page)} <= set(RECORD["headlines"])
     assert headlines.fill(page, RECORD["headlines"]) == page
+    assert not re.findall(r"^\s*<!-- number", page, re.MULTILINE), "a comment that begins a line ends the paragraph"
     assert page.count("<!-- number:") == page.count("<!-- /number -->") == len(headlines.MARK.findall(page))
 
 
