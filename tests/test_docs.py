@@ -179,6 +179,10 @@ def test_commands_for_tables_and_files_do_their_work():
     assert Path("report.html").exists()
 
 
+def with_ports(line, ports):
+    return re.sub("|".join(ports), lambda found: ports[found[0]], line)
+
+
 def first_policy():
     return next(block.text for block in blocks("yaml") if block.page == FIRST)
 
@@ -196,13 +200,19 @@ def test_from_zero_to_an_anonymized_topic(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.chdir(tmp_path)
     Path("orders.yaml").write_text(first_policy())
-    broker, _, run, drain = [line.replace("9092", port) for line in commands_of(FIRST)]
+    api = str(free_port())
+    ports = {"9092": port, "9400": status, "8080": api}
+    broker, _, run, serve, drain = [with_ports(line, ports) for line in commands_of(FIRST)]
     with started_process(broker, tmp_path):
         with started_process(run, tmp_path):
             wait_for(f"http://127.0.0.1:{status}/readyz", tmp_path)
             _, told = [program(block.text.replace("9092", port)) for block in WALK]
             with urllib.request.urlopen(f"http://127.0.0.1:{status}/status") as answer:
                 counts = json.load(answer)["counts"]
+            with started_process(serve, tmp_path):
+                wait_for(f"http://127.0.0.1:{api}/readyz", tmp_path)
+                with urllib.request.urlopen(f"http://127.0.0.1:{api}/v1/streams") as answer:
+                    assert [stream["name"] for stream in json.load(answer)["streams"]] == ["orders"]
         ended = subprocess.run(
             [sys.executable, "-m", "service", *shlex.split(drain)[1:]], capture_output=True, text=True, check=False
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from pathlib import Path
@@ -19,8 +20,9 @@ from service.demo import Demo
 
 _HINT = """See both topics side by side, in another terminal:
   kcat -b {bootstrap} -C -t orders.raw -o -3 -e      kcat -b {bootstrap} -C -t orders.safe -o -3
-  python -c "from kafka import KafkaConsumer as C; [print(m.value) for m in C('orders.safe', \
+  {python} -c "from kafka import KafkaConsumer as C; [print(m.value) for m in C('orders.safe', \
 bootstrap_servers='{bootstrap}', auto_offset_reset='earliest')]"
+Console: {portcullis} serve --port 8080 --data portcullis-data --worker {status}
 Worker: {status}   Ctrl-C ends everything."""
 
 
@@ -40,29 +42,36 @@ def demo(
     With --exit the orders carry a number that the audit can trace through the output, and the exit status is 0 only if
     every order left once or was accounted for and every cluster holds the policy's guarantee.
     """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)  # its parts end with it, as after Ctrl-C
     with TemporaryDirectory(prefix="portcullis-") as directory:
         say("Starting broker and worker; the very first time, kernels are compiled for a minute.")
         show = Demo(Path(directory), events, rate=None if exit_ else rate, traced=exit_, port=port)
         with show:
-            say(f"Embedded broker on {show.bootstrap} (development only), worker on {show.status_url}")
-            if not exit_:
-                say(_HINT.format(bootstrap=show.bootstrap, status=show.status_url))
-            _watch(show, until_settled=exit_)
+            try:
+                _tell(show, hint=not exit_)
+                _watch(show, until_settled=exit_)
+            except KeyboardInterrupt:
+                say("stopping")
             if exit_:
                 _report(show)
 
 
+def _tell(show: Demo, *, hint: bool) -> None:
+    say(f"Embedded broker on {show.bootstrap} (development only), worker on {show.status_url}")
+    if hint:
+        programs = {"python": sys.executable, "portcullis": f"{sys.executable} -m service"}
+        say(_HINT.format(bootstrap=show.bootstrap, status=show.status_url.rstrip("/"), **programs))
+
+
 def _watch(show: Demo, *, until_settled: bool) -> None:
     console = Console(file=sys.stdout)
-    try:
-        with Live(console=console, refresh_per_second=4, transient=until_settled) as live:
-            while not (until_settled and show.settled()):
-                show.check_alive()
-                if console.is_terminal:
-                    live.update(_panel(show))
-                time.sleep(0.25)
-    except KeyboardInterrupt:
-        say("stopping")
+    with Live(console=console, refresh_per_second=4, transient=until_settled) as live:
+        while not (until_settled and show.settled()):
+            show.check_alive()
+            if console.is_terminal:
+                live.update(_panel(show))
+            time.sleep(0.25)
 
 
 def _panel(show: Demo) -> Table:

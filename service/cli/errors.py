@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import traceback
 from importlib import import_module
 
@@ -13,12 +14,17 @@ WRONG_USE = 2
 PUBLICATION_FAILED = 3
 INTERNAL = 70
 INTERRUPTED = 130
+READER_GONE = 141
 
 
 def answer(error: Exception) -> int | None:
     """Say what went wrong and return the exit status; None for what typer answers itself."""
     if type(error).__module__.startswith(("typer", "click")):
         return None
+    if isinstance(error, BrokenPipeError):
+        # The reader has had enough, as `head` has; what is left in the buffer must not fail once more at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_GONE
     # Only now: the package of the error tree takes a second to load, and help needs none of it.
     ours = import_module("microdata.errors")
     if isinstance(error, ours.PortcullisError):

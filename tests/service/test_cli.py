@@ -293,3 +293,14 @@ class TestPolicyInit:
         assert result.exit_code == 2
         assert expected in result.stderr
         assert MARK not in result.output
+
+
+def test_a_reader_who_has_had_enough_is_no_fault_of_ours():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "service", "algorithms"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(60) != 0

@@ -1,5 +1,9 @@
 """The demo as a user runs it: a real broker process, a real worker process, and an audit that can fail."""
 
+import os
+import re
+import signal
+import socket
 import subprocess
 import sys
 
@@ -38,3 +42,28 @@ def test_the_audit_of_the_demo_sees_what_is_wrong(finished, monkeypatch):
     assert "k-anonymity holds for every cluster" in found(small)
     moved = [{**clusters[0], "generalization": {**clusters[0]["generalization"], "age": [16, 16]}}, *clusters[1:]]
     assert any("box" in name for name in found(moved))
+
+
+@pytest.mark.kafka
+@pytest.mark.xdist_group("kafka")
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_everything_in_order_and_without_a_word_too_many(ending):
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "service", "demo"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    told = ""
+    while "Ctrl-C ends everything" not in told:
+        line = demo.stdout.readline()
+        assert line, demo.stderr.read()
+        told += line
+    assert f"{sys.executable} -c" in told
+    os.killpg(demo.pid, ending)  # as a terminal does
+    rest, said = demo.communicate(timeout=120)
+    assert (rest, said, demo.returncode) == ("stopping\n", "", 0)
+    worker = re.search(r"worker on http://127.0.0.1:(\d+)/", told)[1]
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", int(worker)))
