@@ -12,6 +12,19 @@ from service.policy.errors import dotted
 from service.policy.text import parse_text
 from service.problems import ProblemError
 
+EXAMPLE: dict[str, Any] = {
+    "name": "shop",
+    "schema": {
+        "person": "customer",
+        "quasi": {"age": {"type": "number", "min": 0, "max": 120}},
+        "sensitive": {"item": {"type": "category", "hierarchy": {"Any": ["lamp", "book", "tea"]}}},
+    },
+    "guarantee": {"algorithm": "mondrian", "k": 5, "l": 2},
+}
+"""A policy, for those who read the API's description."""
+POLICY_PART = {"type": "string", "description": "the policy, YAML or JSON", "example": json.dumps(EXAMPLE)}
+"""A policy as a part of a request."""
+
 
 def given_policy(raw: bytes, hierarchies: Mapping[str, bytes]) -> tuple[Policy, str]:
     """The policy in this YAML or JSON text, and as JSON that needs no file beside it."""

@@ -14,7 +14,7 @@ from fastapi.concurrency import run_in_threadpool
 from service.api.answers import JobAnswer, JobPage, as_json, shown_job
 from service.api.context import InService, Reader, Service, Submitter, visible_job
 from service.api.errors import documented
-from service.api.given_policy import given_policy
+from service.api.given_policy import EXAMPLE, POLICY_PART, given_policy
 from service.api.tokens import Caller, Scope
 from service.api.uploads import Form, read_form, required
 from service.jobs import Job, JobKind, JobView, State, new_id
@@ -35,8 +35,8 @@ Key = Annotated[
 ]
 _FILE = {"type": "string", "format": "binary"}
 _POLICY_PARTS: dict[str, Any] = {
-    "policy": {"type": "string", "description": "the policy, YAML or JSON"},
-    "policy_name": {"type": "string", "description": "or the name of a stored one"},
+    "policy": POLICY_PART,
+    "policy_name": {"type": "string", "description": "or the name of a stored one", "example": EXAMPLE["name"]},
     "hierarchies": {
         "type": "array",
         "items": _FILE,
@@ -63,7 +63,11 @@ _SUBMIT_PROBLEMS = documented(
     "too-many-jobs",
 )
 _TABLE = {**_FILE, "description": "CSV or JSON lines, both may be gzipped, or Parquet"}
-_COUNTS = {"type": "string", "description": "JSON: {sensitive attribute: {value: count in the original}}"}
+_COUNTS = {
+    "type": "string",
+    "description": "JSON: {sensitive attribute: {value: count in the original}}",
+    "example": '{"item": {"lamp": 27, "book": 27, "tea": 26}}',
+}
 
 
 @router.post(

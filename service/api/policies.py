@@ -11,7 +11,7 @@ from fastapi.concurrency import run_in_threadpool
 from service.api.answers import PolicyAnswer, PolicyCheck, PolicyList
 from service.api.context import Admin, Anybody, InService, Service
 from service.api.errors import documented
-from service.api.given_policy import given_policy
+from service.api.given_policy import EXAMPLE, POLICY_PART, given_policy
 from service.api.uploads import read_body, read_form
 from service.jobs import StoredPolicy
 from service.policy import Policy, PolicyError, Problem
@@ -21,26 +21,17 @@ router = APIRouter(prefix="/v1/policies", tags=["policies"])
 
 Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", max_length=100)]
 
-_EXAMPLE = {
-    "name": "shop",
-    "schema": {
-        "person": "customer",
-        "quasi": {"age": {"type": "number", "min": 0, "max": 120}},
-        "sensitive": {"item": {"type": "category", "hierarchy": {"Any": ["lamp", "book", "tea"]}}},
-    },
-    "guarantee": {"algorithm": "mondrian", "k": 5, "l": 2},
-}
 _BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {
-            "application/json": {"schema": {"type": "object"}, "example": _EXAMPLE},
+            "application/json": {"schema": {"type": "object"}, "example": EXAMPLE},
             "application/yaml": {"schema": {"type": "string"}},
             "multipart/form-data": {
                 "schema": {
                     "type": "object",
                     "properties": {
-                        "policy": {"type": "string", "description": "the policy, YAML or JSON"},
+                        "policy": POLICY_PART,
                         "hierarchies": {"type": "array", "items": {"type": "string", "format": "binary"}},
                     },
                     "required": ["policy"],

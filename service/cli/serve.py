@@ -50,6 +50,8 @@ def serve(
     )
     scheme = "https" if settings.tls_certificate else "http"
     say(f"Portcullis on {scheme}://{settings.host}:{settings.port}/, data in {settings.data.resolve()}")
+    if settings.job_workers:
+        say("Jobs run when /readyz says so; the very first start compiles, which may take a minute.")
     uvicorn.Server(config).run()
 
 

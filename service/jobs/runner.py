@@ -195,6 +195,7 @@ class JobRunner:
         match message:
             case Ready():
                 slot.ready = True
+                log.info("a job process is ready after %.1f s", slot.age())
             case Step():
                 if slot.job is not None and slot.should_tell(message.phase):
                     self._store.progress(slot.job, message.phase, message.done, message.total)
@@ -248,16 +249,16 @@ class _Slot:
         self._cancelled_at: float | None = None
         self._told_at = 0.0
         self._told_phase = ""
-        self._start_at = 0.0
+        self._started_at = -_RESTART_SECONDS
         self.ready = False
         self.job: Job | None = None
         self.outcome: _Outcome | None = None
 
     def start(self) -> None:
         """Start a process where there is none; one that dies at once must not be started all the time."""
-        if self._process is not None or time.monotonic() < self._start_at:
+        if self._process is not None or self.age() < _RESTART_SECONDS:
             return
-        self._start_at = time.monotonic() + _RESTART_SECONDS
+        self._started_at = time.monotonic()
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=serve_tasks, args=(theirs, self._memory), name="job", daemon=True)
@@ -297,6 +298,10 @@ class _Slot:
             return False
         self._told_at, self._told_phase = now, phase
         return True
+
+    def age(self) -> float:
+        """Seconds since its process was started."""
+        return time.monotonic() - self._started_at
 
     def busy_seconds(self) -> float:
         """For how long it has had its job."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import pyarrow.parquet as pq
 from service.problems import ProblemError
 
 GZIP = b"\x1f\x8b"
+_PARQUET = b"PAR1"
+"""Such a file begins and ends with it."""
 _FIRST_LINE = 1 << 20
 _AROUND = b" \t\r\n\xef\xbb\xbf"
 
@@ -21,7 +24,11 @@ def ending_of(path: Path) -> str:
     """The ending that tells a table's format: from what is in the file, never from what somebody called it."""
     with path.open("rb") as file:
         head = file.read(512)
-    if head.startswith(b"PAR1"):
+        file.seek(-min(len(head), len(_PARQUET)), os.SEEK_END)
+        tail = file.read()
+    if head.startswith(_PARQUET):
+        if tail != _PARQUET:
+            raise ProblemError("bad-upload", "A table begins like Parquet, but is cut off.")
         return ".parquet"
     zipped = head.startswith(GZIP)
     if zipped:
@@ -42,9 +49,9 @@ def check_shape(path: Path, *, most_columns: int, most_bytes: int) -> None:
     else:
         columns, size = _line_width(path), 0
     if columns > most_columns:
-        raise ProblemError("wrong-table", f"The table has more than {most_columns} columns, which is the limit.")
+        raise ProblemError("bad-upload", f"The table has more than {most_columns} columns, which is the limit.")
     if size > most_bytes:
-        raise ProblemError("wrong-table", f"The table is larger than {most_bytes} bytes when it is unpacked.")
+        raise ProblemError("bad-upload", f"The table is larger than {most_bytes} bytes when it is unpacked.")
 
 
 def _parquet_shape(path: Path) -> tuple[int, int]:
@@ -55,7 +62,7 @@ def _parquet_shape(path: Path) -> tuple[int, int]:
             # Repeated values take no room in the file, but every row takes some in memory.
             return file.metadata.num_columns, max(size, 4 * file.metadata.num_rows)
     except (pa.ArrowException, OSError):
-        raise ProblemError("wrong-table", "The table begins like Parquet, but is damaged or cut off.") from None
+        raise ProblemError("bad-upload", "The table begins like Parquet, but is damaged or cut off.") from None
 
 
 def _line_width(path: Path) -> int:
@@ -63,7 +70,7 @@ def _line_width(path: Path) -> int:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             line = file.readline(_FIRST_LINE)
     except (OSError, EOFError, zlib.error):
-        raise ProblemError("wrong-table", "The table begins like gzip, but is damaged or cut off.") from None
+        raise ProblemError("bad-upload", "The table begins like gzip, but is damaged or cut off.") from None
     if ".jsonl" not in path.name:
         return max(line.count(mark) for mark in b",;\t|") + 1
     try:

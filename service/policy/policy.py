@@ -86,7 +86,7 @@ class Policy:
             case "stream":
                 return self.engine().models()
             case "audit":
-                return Guarantee.model_validate(self.guarantee).models(self.schema)
+                return Guarantee.model_validate(self._given).models(self.schema)
 
     @cached_property
     def _fingerprint(self) -> str:

@@ -226,8 +226,9 @@ def test_an_unknown_value_may_have_a_leaf():
     assert "other must be a leaf of the hierarchy, got 'Mars'" in problems(policy)[0]
 
 
-def test_an_audit_policy_runs_nothing():
-    policy = parse_policy(POLICY)
+@pytest.mark.parametrize("named", [{}, {"algorithm": None}], ids=["not named", "null"])
+def test_an_audit_policy_runs_nothing(named):
+    policy = parse_policy({**POLICY, "guarantee": {**POLICY["guarantee"], **named}})
     assert policy.kind == "audit"
     for run in (policy.algorithm, policy.engine):
         with pytest.raises(PolicyError, match=r"guarantee\.algorithm: a (table|stream) needs one of .*given nothing"):

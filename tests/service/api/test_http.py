@@ -44,6 +44,7 @@ def test_a_job_is_accepted_with_its_place(client):
         ({**parts(), "table": b"ARROW1\0\0"}, None),
         ({**parts(), "table": gzip.compress(b"a,b\n1,2\n")[:-9]}, "table"),
         ({**parts(), "table": gzip.compress(b"a,b\n1,2\n")[:12] + b"\xff" * 90}, "table"),
+        ({**parts(), "table": b"PAR1 and then the line was cut"}, None),
         ({**parts(), "policy": b"\xff\xfe"}, None),
     ],
 )

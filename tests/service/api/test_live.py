@@ -117,8 +117,16 @@ def test_events_follow_a_job_to_its_end(live):
         (f"id,age,city,{MARK}\n1,2,Oslo,lamp\n", policy_text(), "wrong-table", None),
         (table_text(), policy_text(k=500), "infeasible-guarantee", "guarantee.k"),
         ("id,age,city,item,shop\n" + "\0" * 10, policy_text(), "wrong-table", None),
+        (f"PAR1{MARK}PAR1", policy_text(), "bad-upload", None),
     ],
-    ids=["a value outside its domain", "another table", "a missing column", "k above the persons", "nothing but NUL"],
+    ids=[
+        "a value outside its domain",
+        "another table",
+        "a missing column",
+        "k above the persons",
+        "nothing but NUL",
+        "Parquet without a sense",
+    ],
 )
 def test_a_job_that_cannot_be_done_says_why_and_shows_no_value(live, table, policy, kind, path):
     failed = wait_for(live.client, submit(live.client, policy, table))
