@@ -31,7 +31,7 @@ from load_tests.generators import (
 )
 from load_tests.harness import arguments, machine_line, print_machine, print_table, write_json
 from load_tests.plot import Panel, write_chart
-from load_tests.quality.claims import Claim, falls, grows, ordered
+from load_tests.quality.claims import Claim, Verdict, falls, grows, ordered
 from load_tests.quality.figure import Figure
 from load_tests.static_quality import add_options, markdown_claims, markdown_table, panel_rows, print_claims
 from load_tests.stream_baselines import DynamicGroup, IncognitoW, MondrianW
@@ -140,6 +140,14 @@ def both_formations(tables: Sequence[Table], settings: Sequence[dict[str, Any]])
     }
 
 
+def trends(text: str, trend: Callable[[Panel, Sequence[str]], Verdict], chart: Panel) -> tuple[Claim, Claim]:
+    """What the thesis claims about its own way, and whether it holds for ours too."""
+    return (
+        Claim(text, trend(chart, (ARRIVAL,))),
+        Claim("… at the deadline likewise", trend(chart, (DEADLINE,)), thesis=False),
+    )
+
+
 @dataclass
 class Clusters:
     """Chapter 5: CASTLE."""
@@ -187,8 +195,8 @@ class Clusters:
             "the number of quasi-identifiers and k vary",
             losses,
             (
-                Claim("loss grows with the number of quasi-identifiers", grows(losses[0], tuple(FORMATIONS))),
-                Claim("loss grows with k", grows(losses[1], tuple(FORMATIONS))),
+                *trends("loss grows with the number of quasi-identifiers", grows, losses[0]),
+                *trends("loss grows with k", grows, losses[1]),
             ),
         )
 
@@ -208,21 +216,29 @@ class Clusters:
             "power-law data: skew and delay vary (k = 50)",
             charts,
             (
-                Claim("the more clustered the data, the less is lost", falls(charts[0], tuple(FORMATIONS))),
-                Claim("a longer delay loses less", falls(charts[1], tuple(FORMATIONS))),
+                *trends("the more clustered the data, the less is lost", falls, charts[0]),
+                *trends("a longer delay loses less", falls, charts[1]),
             ),
         )
 
     def repetition(self) -> Figure:
         """5.8: persons who come back, with several rows each."""
         rows = 15_000 if self.quick else 30_000
-        duplicates, persons = (1, 5, 10, 15), self.few((10, 25, 50, 100, 200))
+        duplicates, widths, persons = (1, 5, 10, 15), self.few((2, 4, 6, 8, 10)), self.few((10, 25, 50, 100, 200))
         by_dup = both_formations([transactions(dup, 4).table(rows) for dup in duplicates], [self.given] * 4)
+        by_width = both_formations([transactions(5, width).table(rows) for width in widths], [self.given] * len(widths))
         repeated = transactions(5, 4).table(rows)
         by_k = both_formations([repeated] * len(persons), [{**self.given, "k": k} for k in persons])
-        charts = panel("loss", "rows per purchase", duplicates, by_dup, loss), panel("loss", "k", persons, by_k, loss)
-        claims = (Claim("loss grows with k", grows(charts[1], tuple(FORMATIONS))),)
-        return Figure("5.8", "persons with several rows, 4 quasi-identifiers", charts, claims)
+        charts = (
+            panel("loss, 4 quasi-identifiers", "rows per purchase", duplicates, by_dup, loss),
+            panel("loss, 5 rows per purchase", "quasi-identifiers", widths, by_width, loss),
+            panel("loss, 4 quasi-identifiers, 5 rows per purchase", "k", persons, by_k, loss),
+        )
+        claims = (
+            *trends("loss grows with the number of quasi-identifiers", grows, charts[1]),
+            *trends("loss grows with k", grows, charts[2]),
+        )
+        return Figure("5.8", "persons with several rows", charts, claims)
 
     def workload(self) -> Figure:
         """5.9: counting queries on windows of the stream."""
@@ -256,9 +272,9 @@ class Clusters:
             "workload error (4 quasi-identifiers, θ = 0.1)",
             charts,
             (
-                Claim("the error falls as δ grows", falls(charts[0], tuple(FORMATIONS))),
-                Claim("the error grows with k", grows(charts[1], tuple(FORMATIONS))),
-                Claim("the error falls as θ grows", falls(charts[3], tuple(FORMATIONS))),
+                *trends("the error falls as δ grows", falls, charts[0]),
+                *trends("the error grows with k", grows, charts[1]),
+                *trends("the error falls as θ grows", falls, charts[3]),
             ),
         )
 
@@ -278,7 +294,7 @@ class Clusters:
             "against dynamicGroup, 6 numbers",
             charts,
             (
-                Claim("CASTLE's loss falls as δ grows", falls(charts[1], tuple(FORMATIONS))),
+                *trends("CASTLE's loss falls as δ grows", falls, charts[1]),
                 Claim("at the longest delay CASTLE loses less", ordered(last, ARRIVAL, CONDENSED)),
                 Claim("… at the deadline likewise", ordered(last, DEADLINE, CONDENSED), thesis=False),
             ),
@@ -330,9 +346,9 @@ class Clusters:
             )
         for number, name, charts in (("5.12", "loss", losses), ("5.13", "workload error", errors)):
             claims = [
-                Claim(f"formed {how}, the {name} grows with ℓ ({which})", grows(chart, (line,)), thesis=line == ARRIVAL)
-                for how, line in (("on arrival", ARRIVAL), ("at the deadline", DEADLINE))
+                claim
                 for which, chart in zip(DIVERSITIES, charts, strict=True)
+                for claim in trends(f"the {name} grows with ℓ ({which})", grows, chart)
             ]
             yield Figure(number, f"ℓ-diversity, 5 quasi-identifiers: {name}", charts, claims)
 
