@@ -136,6 +136,24 @@ def test_rows_leave_in_order_where_the_policy_asks_for_it(portcullis, events):
     assert plain["delays"]["p50"] < report["delays"]["p50"] <= report["delays"]["max"] <= 30 + report["delays"]["step"]
 
 
+def test_sensitive_and_public_values_do_not_touch_decisions_for_k_alone(portcullis, events):
+    (events / "castle.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", CASTLE))
+    (events / "events.csv").write_text(table_text(300))
+    columns = pyarrow.csv.read_csv(events / "events.csv").to_pandas()
+    made = []
+    for seed in (None, 1, 2):
+        if seed is not None:
+            for name in ("item", "shop"):
+                columns[name] = columns[name].sample(frac=1, random_state=seed).to_numpy()
+            columns["shop"] = [f"shop {seed} {row}" for row in range(300)]
+        columns.to_csv(events / "events.csv", index=False)
+        replayed(portcullis, events, "--seed", "5", policy="castle.yaml")
+        clusters = [json.loads(line) for line in (events / "safe.jsonl").read_text().splitlines()]
+        made.append([(one["cluster"], one["generalization"], len(one["rows"])) for one in clusters])
+    assert made[0] == made[1] == made[2]
+    assert len(made[0]) > 30
+
+
 def test_the_gate_sees_whole_clusters_also_in_order(portcullis, events, monkeypatch):
     sizes = []
     passes = Gate.passes
