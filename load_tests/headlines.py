@@ -106,6 +106,16 @@ def _castle(setting: str, field: str = "tuples_per_second") -> Callable[[Results
     return lambda all_: pick(all_["stream_speed"]["castle"], setting=setting)[field]
 
 
+def _longest_push(formation: str, *, long: bool) -> Callable[[Results], Any]:
+    """Of the settings of one formation with δ = 100,000, or of all others."""
+
+    def found(all_: Results) -> Any:
+        rows = [row for row in all_["stream_speed"]["castle"] if row["setting"].startswith(formation)]
+        return max(row["longest_push_cpu_ms"] for row in rows if ("δ=100,000" in row["setting"]) == long)
+
+    return found
+
+
 def _window(engine: str) -> Callable[[Results], Any]:
     return lambda all_: pick(all_["window_speed"], engine=engine)["tuples_per_second"]
 
@@ -239,6 +249,28 @@ STREAMS = (
         "ms",
         most=50,
     ),
+    Headline(
+        "castle.push.long",
+        "… at δ = 100,000",
+        _longest_push("deadline", long=True),
+        "ms",
+        most=50,
+    ),
+    Headline(
+        "castle.arrival.speed",
+        "CASTLE as in the thesis (formed on arrival), 10 quasi-identifiers, k = 100, δ = 10,000",
+        _castle("arrival: 10 QI, k=100, δ=10,000"),
+        "tuples/s of one core",
+        least=200_000,
+    ),
+    Headline(
+        "castle.arrival.push",
+        "… longest push of 1,000 in all settings with δ up to 10,000",
+        _longest_push("arrival", long=False),
+        "ms",
+        most=50,
+    ),
+    Headline("castle.arrival.push.long", "… at δ = 100,000", _longest_push("arrival", long=True), "ms"),
     Headline(
         "castle.loss.200",
         "CASTLE's loss, real Adult, 8 QI as numbers, k = 10, δ = 200",
