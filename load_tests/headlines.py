@@ -377,6 +377,20 @@ SERVICE = (
         most=2.0,
     ),
     Headline("http.p99", "… its 99th percentile", _route("jobs run", "GET /v1/algorithms", "p99 ms"), "ms"),
+    Headline(
+        "http.job",
+        "GET /v1/jobs/{id}, likewise",
+        _route("jobs run", "GET /v1/jobs/{id}", "times the empty one"),
+        "×",
+        most=2.0,
+    ),
+    Headline(
+        "http.jobs",
+        "GET /v1/jobs with 20 of them, likewise",
+        _route("jobs run", "GET /v1/jobs", "times the empty one"),
+        "×",
+        most=2.0,
+    ),
 )
 SETTINGS = {
     "200": "8 QI as numbers, k = 10, δ = 200",
