@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -302,6 +303,10 @@ def test_every_service_runs_with_the_command_of_the_compose_file(prepared, tmp_p
             "8080": api.split(":")[1],
         }
         create_topics(kafka, changes, tmp_path)
+        kafka_tool(tmp_path, "kafka-broker-api-versions.sh", "BrokerApiVersionsCommand")
+        check_health("kafka", {**changes, "/opt/kafka/bin": str(tmp_path)})
+        place = urlsplit(database)
+        check_health("postgres", {}, PGHOST=place.hostname, PGPORT=str(place.port))
         stack.enter_context(running("worker", changes, tmp_path / "worker.log"))
         stack.enter_context(running("api", changes, tmp_path / "api.log"))
 
@@ -326,10 +331,7 @@ def metrics(worker):
 
 def create_topics(kafka, changes, folder):
     """Run the init service with Kafka's own tool, and look at what it made."""
-    tool = folder / "kafka-topics.sh"
-    java = f'exec java -XX:TieredStopAtLevel=1 -cp "{real_kafka.fetch()}/*" org.apache.kafka.tools.TopicCommand "$@"'
-    tool.write_text(f"#!/bin/sh\n{java}\n")
-    tool.chmod(0o755)
+    kafka_tool(folder, "kafka-topics.sh", "TopicCommand")
     command, environment = command_of("topics", changes)
     run(*command, env={**environment, "KAFKA_BIN": str(folder)})
     admin = connect(KafkaSettings(bootstrap_servers=kafka.bootstrap)).admin()
@@ -338,6 +340,21 @@ def create_topics(kafka, changes, folder):
     assert topic.partitions == SERVICES["topics"]["environment"]["PARTITIONS"]
     assert topic.config["cleanup.policy"] == "delete"
     assert topic.config["retention.ms"] == "604800000"
+
+
+def kafka_tool(folder, name, command):
+    """A program of Kafka's image, which is a class of its jars."""
+    tool = folder / name
+    java = f'exec java -XX:TieredStopAtLevel=1 -cp "{real_kafka.fetch()}/*" org.apache.kafka.tools.{command} "$@"'
+    tool.write_text(f"#!/bin/sh\n{java}\n")
+    tool.chmod(0o755)
+
+
+def check_health(name, changes, **environment):
+    """Run the health check that the compose file gives a service of others."""
+    kind, *command = SERVICES[name]["healthcheck"]["test"]
+    assert kind == "CMD"
+    run(*(replaced(part, changes) for part in command), env={**os.environ, **environment})
 
 
 def produce(bootstrap, values):
