@@ -1,0 +1,65 @@
+"""A kernel in the cache is used only while all that was compiled into it is as it was."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from microdata import compile as compiling
+from stream_algos import castle
+
+PROGRAM = "from stream_algos.caller import call; print(call(1.0), sum(call.stats.cache_hits.values()))"
+CALLER = """
+from microdata.compile import kernel
+from stream_algos.callee import FACTOR, called
+
+@kernel
+def call(x):
+    return called(x) * FACTOR
+"""
+CALLEE = """
+from microdata.compile import kernel
+
+FACTOR = {factor}
+
+@kernel
+def called(x):
+    return x + {added}
+"""
+
+
+def called(folder):
+    """What the kernel answers in a new process, and whether it came from the cache."""
+    environment = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
+    command = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    return tuple(map(float, done.stdout.split()))
+
+
+def test_a_change_in_another_file_is_noticed(tmp_path):
+    for package in ("microdata", "stream_algos"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").touch()
+    (tmp_path / "microdata" / "compile.py").write_bytes(Path(compiling.__file__).read_bytes())
+    (tmp_path / "stream_algos" / "caller.py").write_text(CALLER)
+    callee = tmp_path / "stream_algos" / "callee.py"
+    callee.write_text(CALLEE.format(factor=1, added=1))
+    assert called(tmp_path) == (2.0, 0)
+    assert called(tmp_path) == (2.0, 1)
+    callee.write_text(CALLEE.format(factor=1, added=5))
+    assert called(tmp_path) == (6.0, 0)
+    callee.write_text(CALLEE.format(factor=3, added=5))
+    assert called(tmp_path) == (18.0, 0)
+    assert called(tmp_path) == (18.0, 1)
+
+
+def test_imports_are_followed_within_our_packages_only():
+    found = compiling._imported(Path(castle.__file__).resolve())
+    names = {str(file.relative_to(compiling.HOME)) for file in found}
+    assert {"stream_algos/_arrival_kernels.py", "stream_algos/_held_kernels.py", "microdata/__init__.py"} <= names
+    assert all(name.split("/")[0] in compiling.PACKAGES for name in names)
+
+
+def test_every_package_with_kernels_is_known():
+    using = {file.parent.name for file in compiling.HOME.glob("*/*.py") if "@kernel" in file.read_text()}
+    assert using & {"microdata", "privacy", "static_algos", "stream_algos", "service"} <= set(compiling.PACKAGES)
