@@ -188,9 +188,9 @@ class Worker:
                 self._guarded(place, push.result)
 
     def _expire(self) -> None:
-        now = self._clock()
+        next_turn = self._clock() + self._settings.commit_interval  # what is due by then would be late
         for place, partition in list(self._partitions.items()):
-            self._guarded(place, partial(partition.expire, now))
+            self._guarded(place, partial(partition.expire, next_turn))
 
     def _measure_lag(self) -> None:
         if time.monotonic() < self._lag_at:

@@ -108,7 +108,7 @@ class Metrics(Collector):
         """A partition was taken over."""
         with self._lock:
             self._counts["restores"] += 1
-            self._seen[place] = Counter(partition.totals)
+            self._seen[place] = Counter(partition.committed_totals)
             self._partitions[place] = {"restored_rows": len(partition.rows), "restore_seconds": round(seconds, 3)}
 
     def lagging(self, place: Partition, records: int) -> None:

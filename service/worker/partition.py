@@ -62,6 +62,11 @@ class InputPartition:
         """Whose partition it is."""
         return self._state.origin
 
+    @property
+    def committed_totals(self) -> Mapping[str, int]:
+        """The totals as of the last commit."""
+        return self._state.totals
+
     def put_back(self, events: Events) -> None:
         """Put back re-read rows with the times at which they were first taken."""
         starts, times = self._state.clock

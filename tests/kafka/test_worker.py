@@ -326,6 +326,30 @@ def test_a_topic_that_was_created_anew_stops_the_partition(town):
     assert "created again" in stopped_reason(town, worker)
 
 
+def test_events_that_retention_took_stop_the_partition_until_their_loss_is_accepted(world):
+    town = Town(world)
+    small = world.topic(1, "-small", retention_bytes="1000000", segment_bytes="1048576")
+    town.stream = renamed(town.stream, input=small.topic)
+    try:
+        run_once(town, event(1, 1), event(2, 2))
+        for _ in range(5):
+            town.feed(*[b"x" * 10_000] * 100)
+        reader = world.reader()
+        eventually(lambda: reader.watermarks(small).low > 2)
+        assert "2 undecided or unpublished events are gone" in stopped_reason(town, town.start())
+        town.stop()
+        worker = town.start(accept_loss=True)
+        town.feed(*[event(10 + n, n) for n in range(3)])
+        town.until(lambda: sorted(town.released()) == [10, 11, 12])
+        town.until_settled(worker, 3)
+    finally:
+        town.stop()
+    totals = worker.metrics.status()["counts"]
+    refused = totals["refused.not_json"]
+    assert totals["suppressed"] > 2, "what was pending, and what was gone before anybody took it"
+    assert totals["taken"] + 2 == totals["released"] + totals["suppressed"] + refused, "2 were taken before"
+
+
 def _created(town):
     try:
         town.world.admin.create_topic(town.stream.input, 1)

@@ -58,8 +58,9 @@ class ConfluentConsumer:
             )
 
     def _assigned(self, consumer: Any, given: list[Any]) -> None:
-        # The explicit offset keeps librdkafka from looking up the committed one.
-        paused = [ck.TopicPartition(each.topic, each.partition, 0) for each in given]
+        # The explicit offset keeps librdkafka from looking up the committed one, and the end is never out of range:
+        # it may fetch from there before the pause takes effect, and gives up a partition where it cannot.
+        paused = [ck.TopicPartition(each.topic, each.partition, ck.OFFSET_END) for each in given]
         consumer.assign(paused)
         consumer.pause(paused)
         self._paused, self._stranded = set(_ours(given)), set()
@@ -147,7 +148,9 @@ class ConfluentConsumer:
         """Start every partition anew at its position: the one way to bring back a stranded one."""
         positions = self._membership.positions
         with self._connection.translated():
-            self._consumer.assign([ck.TopicPartition(*each, positions.get(each, 0)) for each in self.assignment()])
+            self._consumer.assign(
+                [ck.TopicPartition(*each, positions.get(each, ck.OFFSET_END)) for each in self.assignment()]
+            )
             self._consumer.pause([ck.TopicPartition(*each) for each in self._paused])
         self._stranded.clear()
 
