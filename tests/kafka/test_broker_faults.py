@@ -2,10 +2,11 @@
 
 import contextlib
 import gc
+import time
 
 import pytest
 
-from service.kafka import AbortableError, RetriableError, UnclearError
+from service.kafka import AbortableError, Committed, RetriableError, UnclearError
 from tests.kafka.real_kafka import RealKafka
 from tests.kafka.world import World, eventually
 
@@ -26,7 +27,7 @@ def test_a_broker_dies_in_the_middle_of_a_transaction_and_comes_back(mortal_kafk
         world = World(client, mortal_kafka.bootstrap, stack)
         partition = world.topic()
         world.write(partition, b"before")
-        member = world.member(partition.topic, session_timeout_ms=30_000)
+        member = world.member(partition.topic, session_timeout_ms=180_000)  # a broker may be long in coming back
         member.until_owns(1)
         member.begin()
         assert member.values(1) == {partition: [b"before"]}
@@ -37,13 +38,7 @@ def test_a_broker_dies_in_the_middle_of_a_transaction_and_comes_back(mortal_kafk
         with pytest.raises(UnclearError):
             producer.commit()
         mortal_kafka.start()
-
-        def taken_over():
-            with contextlib.suppress(RetriableError):
-                world.producer("worker")
-                return True
-
-        eventually(taken_over, seconds=60)
+        eventually(lambda: _taken_over(world, "worker"), seconds=60)
         world.write(partition, b"after")
         assert member.values(1) == {partition: [b"after"]}, "the position survives, and the commit never arrived"
         assert world.read(partition) == [b"before", b"after"]
@@ -65,3 +60,34 @@ def test_what_a_broker_does_not_take_in_time_fails_the_transaction_and_nothing_e
         finally:
             mortal_kafka.start()
     gc.collect()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("client", ["kafka-python", "confluent-kafka"])
+def test_offsets_that_no_coordinator_takes_fail_the_transaction_in_time(mortal_kafka, client):
+    with contextlib.ExitStack() as stack:
+        world = World(client, mortal_kafka.bootstrap, stack)
+        partition = world.topic()
+        member = world.member(partition.topic, session_timeout_ms=30_000)
+        member.until_owns(1)
+        token = member.consumer.group_token()
+        producer = world.producer("patient", transaction_timeout_ms=3_000)
+        producer.begin()
+        producer.produce_and_wait(partition, b"record")
+        producer.send_offsets({partition: Committed(1)}, token)  # so that the coordinator is known
+        mortal_kafka.kill()
+        started = time.monotonic()
+        try:
+            with pytest.raises((AbortableError, UnclearError)):
+                producer.send_offsets({partition: Committed(2)}, token)
+            assert time.monotonic() - started < 15
+        finally:
+            mortal_kafka.start()
+        eventually(lambda: _taken_over(world, "patient"), seconds=60)
+    gc.collect()
+
+
+def _taken_over(world, transactional_id):
+    with contextlib.suppress(RetriableError):
+        world.producer(transactional_id)
+        return True

@@ -1,8 +1,10 @@
 """Transactions on librdkafka."""
 
 import functools
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -11,6 +13,8 @@ import confluent_kafka as ck
 from service.kafka.confluent.connection import Connection, translate
 from service.kafka.errors import AbortableError, FatalError, KafkaError, RetriableError, UnclearError
 from service.kafka.port import Committed, GroupToken, Partition
+
+_GRACE_SECONDS = 2.0
 
 
 class ConfluentProducer:
@@ -120,8 +124,30 @@ class ConfluentProducer:
             ck.TopicPartition(*partition, committed.offset, committed.metadata)
             for partition, committed in offsets.items()
         ]
+        send = functools.partial(self._producer.send_offsets_to_transaction, positions, token.handle, self._patience)
         with self._in_transaction():
-            self._producer.send_offsets_to_transaction(positions, token.handle, self._patience)
+            self._within_patience(send)
+
+    def _within_patience(self, call: Callable[[], None]) -> None:
+        """Give up on a call that does not come back: its own time-out does not end it (librdkafka's issue 5456).
+
+        The call is left to its thread, which lets go of the handle when a coordinator answers. Whoever takes over the
+        transactional id shuts it out.
+        """
+        outcome: Future[None] = Future()
+
+        def run() -> None:
+            try:
+                call()
+                outcome.set_result(None)
+            except BaseException as error:  # noqa: BLE001 - raised again by the caller
+                outcome.set_exception(error)
+
+        threading.Thread(target=run, name="send-offsets", daemon=True).start()
+        try:
+            outcome.result(self._patience + _GRACE_SECONDS)
+        except TimeoutError:
+            raise UnclearError(f"the group's coordinator did not answer for {self._patience} s") from None
 
     def commit(self) -> None:
         """Make everything visible."""
