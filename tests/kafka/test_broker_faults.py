@@ -40,7 +40,7 @@ def test_a_broker_dies_in_the_middle_of_a_transaction_and_comes_back(mortal_kafk
         mortal_kafka.start()
         eventually(lambda: _taken_over(world, "worker"), seconds=60)
         world.write(partition, b"after")
-        assert member.values(1) == {partition: [b"after"]}, "the position survives, and the commit never arrived"
+        assert read_on(member, 2) == [b"after"], "the commit never arrived"
         assert world.read(partition) == [b"before", b"after"]
     gc.collect()  # kafka-python leaves the sockets of failed connections to the collector
 
@@ -85,6 +85,22 @@ def test_offsets_that_no_coordinator_takes_fail_the_transaction_in_time(mortal_k
             mortal_kafka.start()
         eventually(lambda: _taken_over(world, "patient"), seconds=60)
     gc.collect()
+
+
+def read_on(member, position):
+    """What comes next. A broker that is just back may not know its topics yet: then members own nothing for a while."""
+    found = []
+
+    def read():
+        told = len(member.told)
+        for batch in member.consumer.poll(0.2, 100):
+            found.extend(batch.values)
+        if any(what == "assigned" for what, _ in member.told[told:]):
+            member.begin(position)
+        return found
+
+    eventually(read)
+    return found
 
 
 def _taken_over(world, transactional_id):
