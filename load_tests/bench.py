@@ -28,7 +28,7 @@ from load_tests.parameters import draw
 
 PARTS = {
     "static_speed": 120,
-    "static_quality": 150,
+    "static_quality": 120,
     "audit_speed": 30,
     "peers": 180,
     "stream_speed": 180,
@@ -36,7 +36,8 @@ PARTS = {
     "stream_quality": 120,
     "stream_throughput": 150,
     "stream_faults": 90,
-    "http_load": 110,
+    "stream_endurance": 70,
+    "http_load": 70,
     "parameters": 30,
 }
 """Every benchmark and the seconds that it may take; all together 20 minutes."""

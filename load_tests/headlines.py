@@ -370,6 +370,23 @@ SERVICE = (
         most=0,
     ),
     Headline(
+        "endurance.delay",
+        "longest way of an event from producer to reader at 50 a second, bound 5 s",
+        lambda all_: all_["stream_endurance"]["delay"]["most seconds"],
+        "s",
+        most=5.0,
+    ),
+    Headline(
+        "endurance.memory",
+        "memory of a worker under full load, most over least of the second half",
+        lambda all_: (
+            all_["stream_endurance"]["memory"]["second half, most MiB"]
+            / all_["stream_endurance"]["memory"]["second half, least MiB"]
+        ),
+        "×",
+        most=1.1,
+    ),
+    Headline(
         "http.light",
         "GET /v1/algorithms while jobs run, times an empty FastAPI route",
         _route("jobs run", "GET /v1/algorithms", "times the empty one"),

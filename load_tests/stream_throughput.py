@@ -172,7 +172,7 @@ def measure(kind: str, name: str, events: int) -> tuple[object, ...]:
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--events", type=int, default=500_000)
+    parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--broker", choices=["embedded", "apache"], action="append")
     parser.add_argument("--client", choices=["confluent-kafka", "kafka-python"], action="append")
 
@@ -185,7 +185,7 @@ def main() -> None:
     for kind in given.broker or ["embedded", "apache"]:
         for name in given.client or ["confluent-kafka", "kafka-python"]:
             events = given.events if name == "confluent-kafka" else given.events // 5
-            rows.append(measure(kind, name, events // 10 if given.quick else events))
+            rows.append(measure(kind, name, events // 2 if given.quick else events))
     columns = ("broker", "client", "bytes", "pass-through/s", "worker/s", "ratio", "clusters", "peak MiB")
     print_table("Events per second, broker and client on the same cores", columns, rows)
     write_json(given.json, "stream_throughput", [dict(zip(columns, row, strict=True)) for row in rows])
