@@ -71,7 +71,8 @@ class Demo:
     """A context: everything runs inside of it and is stopped, by its id, at the end.
 
     `traced` makes the order's number a public field, so that the audit can join input and output. Never do that with
-    data that matters: it undoes the anonymization for whoever sees both topics.
+    data that matters: it undoes the anonymization for whoever sees both topics. Where nothing is traced, people look
+    on: they get the console too.
     """
 
     def __init__(self, directory: Path, events: int, *, rate: int | None, traced: bool, port: int = 0) -> None:
@@ -89,6 +90,9 @@ class Demo:
         self.bootstrap = f"127.0.0.1:{self._port}"
         self._status_port = free_port()
         self.status_url = f"http://127.0.0.1:{self._status_port}/"
+        self._console_port = free_port()
+        self.console_url = f"http://127.0.0.1:{self._console_port}/"
+        self._data = directory / "api"
         self._processes: list[subprocess.Popen[bytes]] = []
         self._stop = threading.Event()
         self._producer = threading.Thread(target=self._produce, name="producer", daemon=True)
@@ -106,6 +110,9 @@ class Demo:
                 "run", str(self._policy_path), "--bootstrap", self.bootstrap, "--status-port", str(self._status_port)
             )
             _eventually(self._ready, "the worker does not get ready")
+            if not self._traced:
+                place = ["--port", str(self._console_port), "--data", str(self._data)]
+                self._start("serve", *place, "--worker", self.status_url.rstrip("/"))
             self._producer.start()
         except BaseException:
             self.__exit__()

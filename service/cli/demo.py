@@ -22,8 +22,7 @@ _HINT = """See both topics side by side, in another terminal:
   kcat -b {bootstrap} -C -t orders.raw -o -3 -e      kcat -b {bootstrap} -C -t orders.safe -o -3
   {python} -c "from kafka import KafkaConsumer as C; [print(m.value) for m in C('orders.safe', \
 bootstrap_servers='{bootstrap}', auto_offset_reset='earliest')]"
-Console: {portcullis} serve --port 8080 --data portcullis-data --worker {status}
-Worker: {status}   Ctrl-C ends everything."""
+Console: {console} in a moment   Worker: {status}   Ctrl-C ends everything."""
 
 
 def demo(
@@ -37,7 +36,7 @@ def demo(
     rate: Annotated[int, typer.Option(min=1, help="Orders per second; without --exit only.")] = 2_000,
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of the embedded broker; 0 takes a free one.")] = 0,
 ) -> None:
-    """Start an embedded broker, a producer of orders and a worker, and watch customers disappear in clusters.
+    """Start an embedded broker, a producer of orders, a worker and the console: customers disappear in clusters.
 
     With --exit the orders carry a number that the audit can trace through the output, and the exit status is 0 only if
     every order left once or was accounted for and every cluster holds the policy's guarantee.
@@ -60,8 +59,11 @@ def demo(
 def _tell(show: Demo, *, hint: bool) -> None:
     say(f"Embedded broker on {show.bootstrap} (development only), worker on {show.status_url}")
     if hint:
-        programs = {"python": sys.executable, "portcullis": f"{sys.executable} -m service"}
-        say(_HINT.format(bootstrap=show.bootstrap, status=show.status_url.rstrip("/"), **programs))
+        say(
+            _HINT.format(
+                bootstrap=show.bootstrap, status=show.status_url, console=show.console_url, python=sys.executable
+            )
+        )
 
 
 def _watch(show: Demo, *, until_settled: bool) -> None:

@@ -6,11 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 
 import pytest
 
 from service import demo
 from service.demo import Demo
+from tests.kafka.world import eventually
 
 
 def test_the_demo_ends_by_itself_with_an_audit_of_everything():
@@ -44,6 +46,14 @@ def test_the_audit_of_the_demo_sees_what_is_wrong(finished, monkeypatch):
     assert any("box" in name for name in found(moved))
 
 
+def fetched(url):
+    try:
+        with urllib.request.urlopen(url) as answer:
+            return answer.read()
+    except OSError:
+        return b""
+
+
 @pytest.mark.kafka
 @pytest.mark.xdist_group("kafka")
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
@@ -61,9 +71,12 @@ def test_ctrl_c_ends_everything_in_order_and_without_a_word_too_many(ending):
         assert line, demo.stderr.read()
         told += line
     assert f"{sys.executable} -c" in told
+    console = re.search(r"Console: (\S+)", told)[1]
+    eventually(lambda: b"orders" in fetched(f"{console}v1/streams"), 60)
     os.killpg(demo.pid, ending)  # as a terminal does
     rest, said = demo.communicate(timeout=120)
     assert (rest, said, demo.returncode) == ("stopping\n", "", 0)
     worker = re.search(r"worker on http://127.0.0.1:(\d+)/", told)[1]
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.1", int(worker)))
+    assert fetched(console) == b"", "the console ended too"
