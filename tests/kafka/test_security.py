@@ -7,7 +7,7 @@ from base64 import urlsafe_b64encode
 
 import pytest
 
-from service.kafka import DeniedError, KafkaError, KafkaSettings, connect
+from service.kafka import DeniedError, KafkaError, KafkaSettings, RetriableError, connect
 from tests.kafka.real_kafka import PASSWORD, USER
 
 pytestmark = pytest.mark.needs_tool("kafka")
@@ -35,9 +35,13 @@ def topics():
 def test_a_password_opens_the_door_and_a_wrong_one_does_not(real_kafka, topics, client, mechanism):
     login = {"bootstrap_servers": real_kafka.sasl_bootstrap, "sasl_mechanism": mechanism, "sasl_username": USER}
     assert topics(client, **login, sasl_password=PASSWORD) is not None
-    with pytest.raises(DeniedError) as caught:
-        topics(client, **login, sasl_password="wrong-sesame")
-    assert "sesame" not in str(caught.value)
+    for _ in range(3):
+        with pytest.raises((DeniedError, RetriableError)) as caught:
+            topics(client, **login, sasl_password="wrong-sesame")
+        assert "sesame" not in str(caught.value)
+        if caught.type is DeniedError:
+            return  # kafka-python may see the broker hang up before it reads the refusal
+    pytest.fail("it was never told why")
 
 
 @CLIENTS

@@ -14,6 +14,8 @@ from service.kafka.errors import FatalError, GoneError, RetriableError
 from service.kafka.membership import Membership
 from service.kafka.port import Committed, GroupToken, Partition, PartitionsCallback, RecordBatch, Watermarks
 
+_START_SECONDS = 3.0
+
 
 class ConfluentConsumer:
     """A member of a consumer group."""
@@ -58,9 +60,8 @@ class ConfluentConsumer:
             )
 
     def _assigned(self, consumer: Any, given: list[Any]) -> None:
-        # The explicit offset keeps librdkafka from looking up the committed one, and the end is never out of range:
-        # it may fetch from there before the pause takes effect, and gives up a partition where it cannot.
-        paused = [ck.TopicPartition(each.topic, each.partition, ck.OFFSET_END) for each in given]
+        # The explicit offset keeps librdkafka from looking up the committed one.
+        paused = [ck.TopicPartition(each.topic, each.partition, 0) for each in given]
         consumer.assign(paused)
         consumer.pause(paused)
         self._paused, self._stranded = set(_ours(given)), set()
@@ -109,6 +110,8 @@ class ConfluentConsumer:
                 if self._membership.positions.get(place) == message.offset():
                     self._stranded.add(place)
                     raise GoneError(*place, message.offset())
+                if place in self._membership.positions:  # a fetch from before the seek: it gave the partition up too
+                    self._reassign()
                 continue
             if error.code() == Code._MAX_POLL_EXCEEDED:  # noqa: SLF001 - on_lost tells it
                 continue
@@ -131,15 +134,18 @@ class ConfluentConsumer:
             self._seek(ck.TopicPartition(*partition, offset))
 
     def _seek(self, place: Any) -> None:
-        deadline = time.monotonic() + self._connection.timeout
+        deadline = time.monotonic() + _START_SECONDS
         with self._connection.translated():
             while True:
                 try:
                     self._consumer.seek(place)
                 except ck.KafkaException as exception:
                     # librdkafka starts an assigned partition in the background; until then it cannot seek.
-                    if exception.args[0].code() != Code._STATE or time.monotonic() > deadline:  # noqa: SLF001
+                    if exception.args[0].code() != Code._STATE:  # noqa: SLF001
                         raise
+                    if time.monotonic() > deadline:  # it fetched before the pause, found nothing, and gave up
+                        self._reassign()
+                        return
                     time.sleep(0.005)
                 else:
                     return
@@ -148,9 +154,7 @@ class ConfluentConsumer:
         """Start every partition anew at its position: the one way to bring back a stranded one."""
         positions = self._membership.positions
         with self._connection.translated():
-            self._consumer.assign(
-                [ck.TopicPartition(*each, positions.get(each, ck.OFFSET_END)) for each in self.assignment()]
-            )
+            self._consumer.assign([ck.TopicPartition(*each, positions.get(each, 0)) for each in self.assignment()])
             self._consumer.pause([ck.TopicPartition(*each) for each in self._paused])
         self._stranded.clear()
 
