@@ -148,12 +148,15 @@ class Arena:
             producer.close()
         return True
 
-    def accounts(self, reader: Reader) -> Counter[str]:
-        """What the last states say has been done with the events, over all partitions."""
+    def accounts(self, reader: Reader, until: Reader) -> Counter[str]:
+        """What the last states say has been done with the events, over all partitions.
+
+        `until` knows where the log ends: a dirty reader's end is waited for until it is stable.
+        """
         totals: Counter[str] = Counter()
         for number in range(PARTITIONS):
             place = Partition("portcullis.orders.safe.state", number)
-            low, high = reader.watermarks(place)
+            low, high = until.watermarks(place)
             last = None
             for batch in reader.read(place, max(low, high - 50), high, 30):
                 last = batch.values[-1] or last
@@ -201,12 +204,10 @@ def chaos(arena: Arena, kills: int, broker: RealKafka | None, seed: int) -> Coun
     return happened
 
 
-def clusters(reader: Reader) -> Iterator[dict[str, Any]]:
-    """Every message of the output."""
-    for number in range(PARTITIONS):
-        place = Partition("orders.safe", number)
-        low, high = reader.watermarks(place)
-        for batch in reader.read(place, low, high, 60):
+def clusters(reader: Reader, ends: dict[Partition, int]) -> Iterator[dict[str, Any]]:
+    """Every message of the output up to those ends; a committed reader waits for transactions that are still open."""
+    for place, end in ends.items():
+        for batch in reader.read(place, 0, end, 60):
             for value in batch.values:
                 yield msgspec.json.decode(value or b"{}")
 
@@ -214,18 +215,20 @@ def clusters(reader: Reader) -> Iterator[dict[str, Any]]:
 def judge(arena: Arena, happened: Counter[str], started: float) -> Outcome:
     """Read everything as both kinds of readers do."""
     reader, dirty = arena.connection.reader(), arena.connection.reader(dirty=True)
-    accounts = arena.accounts(reader)
+    places = [Partition("orders.safe", number) for number in range(PARTITIONS)]
+    ends = {place: dirty.watermarks(place).high for place in places}
     seen: Counter[int] = Counter()
     members: dict[str, set[int]] = {}
-    for cluster in clusters(reader):
+    for cluster in clusters(reader, ends):
         orders = [row["order"] for row in cluster["rows"]]
         seen.update(orders)
         members.setdefault(cluster["cluster"], set()).update(orders)
     boxes: dict[int, set[str]] = {}
-    for cluster in clusters(dirty):
+    for cluster in clusters(dirty, ends):
         box = cluster["cluster"] + json.dumps(cluster["generalization"], sort_keys=True)
         for row in cluster["rows"]:
             boxes.setdefault(row["order"], set()).add(box)
+    accounts = arena.accounts(reader, until=dirty)
     persons = {order: arena.persons.get(order, f"unknown {order}") for order in seen}
     refused = sum(count for name, count in accounts.items() if name.startswith("refused."))
     reader.close()
@@ -250,7 +253,7 @@ def settle(arena: Arena) -> None:
     deadline = time.monotonic() + SETTLE_SECONDS
     while time.monotonic() < deadline:
         with contextlib.suppress(KafkaError):
-            totals = arena.accounts(reader)
+            totals = arena.accounts(reader, until=reader)
             refused = sum(count for name, count in totals.items() if name.startswith("refused."))
             done = totals["released"] + totals["suppressed"] + refused
             if totals["taken"] >= arena.fed + arena.poison and done == totals["taken"]:

@@ -108,7 +108,7 @@ class Worker:
         limit = min(self._settings.max_event_bytes, self._messages.largest_event)
         self._decoder = EventDecoder(self.stream.schema, limit)
         self._restorer = Restorer(
-            self.stream, self._topics, self._consumer, self._reader, self._decoder, self._settings
+            self.stream, self._topics, self._client, self._consumer, self._reader, self._decoder, self._settings
         )
 
     def close(self) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 
 from microdata import DataError, PortcullisError
-from service.kafka import Committed, GroupConsumer, Partition, Reader
+from service.kafka import Client, Committed, GroupConsumer, Partition, Reader
 from service.worker.decisions import no_release
 from service.worker.events import EventDecoder
 from service.worker.gate import Gate
@@ -51,6 +52,7 @@ class Restorer:
 
     stream: Stream
     topics: Topics
+    client: Client
     consumer: GroupConsumer
     reader: Reader
     decoder: EventDecoder
@@ -105,8 +107,7 @@ class Restorer:
                 "worker wrote; delete the group's offsets, or use another stream name"
             ) from None
         place = Partition(self.stream.state_topic, partition.number)
-        there = note.state < self.reader.watermarks(place).high
-        records = list(self._states(place, note.state, note.state + 1)) if there else []
+        records = list(self._states(place, note.state, note.state + 1)) if self._is_there(place, note.state) else []
         if not records:
             raise PartitionError(
                 f"{partition.topic}/{partition.number}: the committed offset {committed.offset} names state record "
@@ -123,6 +124,17 @@ class Restorer:
                 f"{note.sequence}) and its state record (offset {state.position}, sequence {state.sequence}) disagree"
             )
         return state
+
+    def _is_there(self, place: Partition, offset: int) -> bool:
+        """Whether the log reaches that far, be it stable or not.
+
+        A broker answers a commit before its markers are written, each partition's at its own time: the offset may
+        be there when its state is not stable yet. Reading it waits for that.
+        """
+        if offset < self.reader.watermarks(place).high:
+            return True
+        with closing(self.client.reader(dirty=True)) as dirty:
+            return offset < dirty.watermarks(place).high
 
     def _last_state(self, number: int) -> State | None:
         """The last state record of a partition, up to the end that the log has now."""

@@ -135,7 +135,7 @@ def test_what_was_aborted_or_is_still_open_does_not_come(world):
     member.begin()
     assert member.values(1) == {partition: [b"one"]}
     assert not any(member.consumer.poll(0.1, 10) for _ in range(5)), "behind an open transaction nothing is stable"
-    assert member.consumer.watermarks(partition).high == 4
+    eventually(lambda: member.consumer.watermarks(partition).high == 4)
     producer.commit()
     assert member.values(2) == {partition: [b"open", b"two"]}
 

@@ -6,7 +6,7 @@ import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
 from service.kafka import Partition, RetriableError, UnknownTopicError
-from tests.kafka.world import offsets_of
+from tests.kafka.world import eventually, offsets_of
 
 
 def test_a_range_is_read_exactly(world):
@@ -62,7 +62,7 @@ def test_the_end_is_the_last_stable_offset_for_who_reads_committed_records(world
     assert world.reader().watermarks(partition) == (0, 2)
     assert world.reader(dirty=True).watermarks(partition) == (0, 3)
     producer.abort()
-    assert world.reader().watermarks(partition) == (0, 4)
+    eventually(lambda: world.reader().watermarks(partition) == (0, 4))
 
 
 def test_a_range_that_is_not_stable_yet_is_waited_for(world):
@@ -85,7 +85,7 @@ def test_what_is_gone_is_left_out(world):
     admin.delete_records({TopicPartition(*partition): 7})
     admin.close()
     reader = world.reader()
-    assert reader.watermarks(partition) == (7, 11)
+    eventually(lambda: reader.watermarks(partition) == (7, 11))
     assert offsets_of(reader.read(partition, 2, 9, 10)) == [7, 8]
     assert offsets_of(reader.read(partition, 2, 6, 10)) == []
 

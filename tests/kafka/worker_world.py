@@ -50,7 +50,7 @@ class Town:
         )
         self.running: list[tuple[Worker, threading.Event, threading.Thread]] = []
         self.errors: list[BaseException] = []
-        self._readers: dict[bool, Reader | None] = {}
+        self._readers: dict[bool, Reader] = {}
 
     def feed(self, *values: bytes | None, partition: int = 0, keys=None) -> None:
         self.world.write(Partition(self.stream.input, partition), *values, keys=keys)
@@ -79,11 +79,11 @@ class Town:
         for _, stop, _ in self.running:
             stop.set()
         for _, _, thread in self.running:
-            thread.join(30)
+            thread.join(120)
             assert not thread.is_alive(), "a worker did not stop"
         self.running.clear()
 
-    def until(self, done, seconds: float = 30) -> None:
+    def until(self, done, seconds: float = 120) -> None:
         def looked() -> bool:
             if self.errors:
                 raise self.errors[0]
@@ -103,14 +103,18 @@ class Town:
         return [json.loads(value) for value in self.values(self.stream.output, dirty=dirty)]
 
     def values(self, topic: str, *, dirty: bool = False) -> list[bytes]:
-        reader = self._readers.setdefault(dirty, None) or self.world.reader(dirty=dirty)
-        self._readers[dirty] = reader
+        """Everything that is in a topic; waits while a transaction is open, as `World.read` does."""
         values = []
         for number in range(self.world.admin.describe_topic(topic).partitions):
-            low, high = reader.watermarks(Partition(topic, number))
-            batches = reader.read(Partition(topic, number), low, high, 10)
+            low, high = self._reader(dirty=True).watermarks(Partition(topic, number))
+            batches = self._reader(dirty=dirty).read(Partition(topic, number), low, high, 60)
             values += [value for batch in batches for value in batch.values]
         return values
+
+    def _reader(self, *, dirty: bool) -> Reader:
+        if dirty not in self._readers:
+            self._readers[dirty] = self.world.reader(dirty=dirty)
+        return self._readers[dirty]
 
     def released(self) -> list[int]:
         return [row["trace"] for cluster in self.output() for row in cluster["rows"]]

@@ -134,17 +134,20 @@ class World:
         producer.commit()
 
     def read(self, partition: Partition, *, dirty: bool = False) -> list[bytes | None]:
-        """Everything that there is."""
-        reader = self.reader(dirty=dirty)
-        low, high = reader.watermarks(partition)
-        return [value for batch in reader.read(partition, low, high, 10) for value in batch.values]
+        """Everything that there is; waits while a transaction is open.
+
+        A real broker answers a commit before its marker is written, so what was committed last may not be stable yet.
+        """
+        low, high = self.reader(dirty=True).watermarks(partition)
+        batches = self.reader(dirty=dirty).read(partition, low, high, 60)
+        return [value for batch in batches for value in batch.values]
 
     def _closing(self, part: Any) -> Any:
         self._stack.callback(part.close)
         return part
 
 
-def eventually(done: Callable[[], object], seconds: float = 60) -> None:
+def eventually(done: Callable[[], object], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not done():
         if time.monotonic() > deadline:

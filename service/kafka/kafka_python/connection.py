@@ -108,7 +108,11 @@ def config_of(kind: Any, settings: KafkaSettings) -> dict[str, Any]:
 
 
 class _Net(KafkaNetClient):  # type: ignore[misc]  # the library ships no types
-    """Gives up on a refused login while opening; the library would only log it and keep trying."""
+    """Gives up on a refused login while opening; the library would only log it and keep trying.
+
+    It also hears a broker's last words: the library drops what arrives together with the hang-up, and a refused login
+    is answered just so.
+    """
 
     def __init__(self, **config: Any) -> None:
         super().__init__(**config)
@@ -116,6 +120,19 @@ class _Net(KafkaNetClient):  # type: ignore[misc]  # the library ships no types
         self.is_opening = True
         self._get_connection = self._manager.get_connection
         self._manager.get_connection = self._watched_connection
+        self._build_transport = self._manager._build_transport  # noqa: SLF001 - nothing public makes transports
+        self._manager._build_transport = self._attentive_transport  # noqa: SLF001 - see above
+
+    async def _attentive_transport(self, *arguments: Any, **options: Any) -> Any:
+        transport = await self._build_transport(*arguments, **options)
+        receive = transport._sock_recv  # noqa: SLF001 - the one place that knows both data and hang-up
+
+        def received() -> tuple[bytes, Exception | None]:
+            data, error = receive()
+            return data, None if data else error  # the hang-up is seen again by the next read
+
+        transport._sock_recv = received  # noqa: SLF001 - see above
+        return transport
 
     def _watched_connection(self, *arguments: Any, **options: Any) -> Any:
         connection = self._get_connection(*arguments, **options)
