@@ -38,7 +38,7 @@ def test_a_broker_dies_in_the_middle_of_a_transaction_and_comes_back(mortal_kafk
         with pytest.raises(UnclearError):
             producer.commit()
         mortal_kafka.start()
-        eventually(lambda: _taken_over(world, "worker"), seconds=60)
+        eventually(lambda: _taken_over(world, "worker"))
         world.write(partition, b"after")
         assert read_on(member, 2) == [b"after"], "the commit never arrived"
         assert world.read(partition) == [b"before", b"after"]
@@ -83,7 +83,7 @@ def test_offsets_that_no_coordinator_takes_fail_the_transaction_in_time(mortal_k
             assert time.monotonic() - started < 15
         finally:
             mortal_kafka.start()
-        eventually(lambda: _taken_over(world, "patient"), seconds=60)
+        eventually(lambda: _taken_over(world, "patient"))
     gc.collect()
 
 

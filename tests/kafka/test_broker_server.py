@@ -47,7 +47,7 @@ def test_it_starts_and_stops_inside_of_an_event_loop():
 @pytest.fixture
 def connection(embedded_kafka):
     host, port = embedded_kafka.split(":")
-    with socket.create_connection((host, int(port)), timeout=5) as client:
+    with socket.create_connection((host, int(port)), timeout=60) as client:
         yield client
 
 

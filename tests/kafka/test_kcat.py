@@ -15,7 +15,7 @@ def kcat(world):
     def run(*arguments, stdin=""):
         program = shutil.which("kcat") or shutil.which("kafkacat")
         command = [program, "-b", world.bootstrap, "-X", "topic.metadata.refresh.interval.ms=500", *arguments]
-        return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=30, check=True).stdout
+        return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=120, check=True).stdout
 
     return run
 

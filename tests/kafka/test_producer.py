@@ -31,7 +31,7 @@ def test_records_state_and_offset_become_visible_together(world):
     producer.commit()
     committed = member.consumer.committed([source])[source]
     assert committed == Committed(3, f"state={offset}")
-    (batch,) = world.reader().read(state, offset, offset + 1, 10)
+    (batch,) = world.reader().read(state, offset, offset + 1, 60)
     assert (batch.keys, batch.values, batch.timestamps.tolist()) == ([b"0"], [b"the state"], [RECENTLY])
     assert world.read(target) == [b"a", b"b"]
 
@@ -61,7 +61,7 @@ def test_offsets_of_state_records_are_known_before_the_commit_and_are_right(worl
         producer.produce(partition, [b"x"] * 10, [b"k"] * 10)
         assert producer.produce_and_wait(partition, b"second", b"k") == 11
     producer.commit()
-    (batch,) = world.reader().read(Partition(topic, 1), 11, 12, 10)
+    (batch,) = world.reader().read(Partition(topic, 1), 11, 12, 60)
     assert batch.values == [b"second"]
 
 

@@ -74,7 +74,7 @@ def test_a_range_that_is_not_stable_yet_is_waited_for(world):
     with pytest.raises(RetriableError):
         list(reader.read(partition, offset, offset + 1, 0.5))
     threading.Timer(0.5, producer.commit).start()
-    (batch,) = reader.read(partition, offset, offset + 1, 10)
+    (batch,) = reader.read(partition, offset, offset + 1, 60)
     assert batch.values == [b"state"]
 
 

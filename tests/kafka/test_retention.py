@@ -12,7 +12,7 @@ def test_retention_by_size_moves_the_beginning_of_the_log(world):
     reader = world.reader()
     eventually(lambda: reader.watermarks(partition).low > 0 and reader.watermarks(partition).high == 505)
     low, high = reader.watermarks(partition)
-    offsets = [int(offset) for batch in reader.read(partition, 0, high, 10) for offset in batch.offsets]
+    offsets = [int(offset) for batch in reader.read(partition, 0, high, 60) for offset in batch.offsets]
     assert offsets
     assert min(offsets) >= low
     assert max(offsets) == 503
@@ -30,7 +30,7 @@ def test_a_compacted_topic_keeps_the_last_value_per_key(world):
         high = reader.watermarks(partition).high
         return [
             (key, value)
-            for batch in reader.read(partition, 0, high, 10)
+            for batch in reader.read(partition, 0, high, 60)
             for key, value in zip(batch.keys, batch.values, strict=True)
         ]
 

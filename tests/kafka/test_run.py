@@ -84,7 +84,7 @@ def released(client):
     reader, found = client.reader(), []
     for number in range(2):
         low, high = reader.watermarks(Partition("run-test.safe", number))
-        for batch in reader.read(Partition("run-test.safe", number), low, high, 10):
+        for batch in reader.read(Partition("run-test.safe", number), low, high, 60):
             found += [row["trace"] for value in batch.values for row in json.loads(value)["rows"]]
     reader.close()
     return sorted(found)
@@ -98,13 +98,13 @@ def test_workers_are_replaced_stop_on_sigterm_and_drain_into_a_new_policy(place)
     try:
         eventually(lambda: all(status(port + n).get("ready") for n in range(2)), 240)
         feed(client, range(40))
-        eventually(lambda: len(released(client)) > 30, 60)
+        eventually(lambda: len(released(client)) > 30)
         before = children(run.pid)
         assert len(before) == 2
         os.kill(before[0], signal.SIGKILL)
-        eventually(lambda: len(children(run.pid)) == 2 and children(run.pid) != before, 60)
+        eventually(lambda: len(children(run.pid)) == 2 and children(run.pid) != before)
         feed(client, range(40, 80))
-        eventually(lambda: max(released(client)) >= 40 and len(released(client)) > 60, 90)
+        eventually(lambda: max(released(client)) >= 40 and len(released(client)) > 60)
     finally:
         run.terminate()
         _, errors = run.communicate(timeout=60)
@@ -113,7 +113,7 @@ def test_workers_are_replaced_stop_on_sigterm_and_drain_into_a_new_policy(place)
 
     changed = policy(directory, 4)
     alone = portcullis("run", changed, "--bootstrap", bootstrap, "--status-port", port)
-    eventually(lambda: status(port).get("stopped"), 90)
+    eventually(lambda: status(port).get("stopped"))
     assert "portcullis drain" in status(port)["stopped"]["0"]
     alone.terminate()
     alone.communicate(timeout=60)
@@ -125,9 +125,9 @@ def test_workers_are_replaced_stop_on_sigterm_and_drain_into_a_new_policy(place)
 
     alone = portcullis("run", changed, "--bootstrap", bootstrap, "--status-port", port)
     try:
-        eventually(lambda: status(port).get("ready"), 90)
+        eventually(lambda: status(port).get("ready"))
         feed(client, range(80, 120))
-        eventually(lambda: max(released(client)) >= 80 and len(released(client)) > 90, 60)
+        eventually(lambda: max(released(client)) >= 80 and len(released(client)) > 90)
     finally:
         alone.terminate()
         alone.communicate(timeout=60)

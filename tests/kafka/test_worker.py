@@ -64,7 +64,7 @@ def test_what_leaves_carries_nothing_extra(town):
     town.stop()
     reader = town.world.reader()
     low, high = reader.watermarks(Partition(town.stream.output, 0))
-    for batch in reader.read(Partition(town.stream.output, 0), low, high, 10):
+    for batch in reader.read(Partition(town.stream.output, 0), low, high, 60):
         assert batch.keys == [None] * len(batch)
         assert (batch.timestamps % 1000 == 0).all(), "the commit tick, not a time of the input"
         for value in batch.values:

@@ -48,7 +48,7 @@ def wait_for(client, job, *states, seconds=120, headers=None):
         time.sleep(0.05)
 
 
-def wait_until(holds, seconds=30):
+def wait_until(holds, seconds=120):
     """Wait for something that the service does right after it has answered."""
     until = time.monotonic() + seconds
     while not holds():
@@ -65,7 +65,7 @@ class ServiceProcess:
         self._settings = {f"PORTCULLIS_{name.upper()}": str(value) for name, value in settings.items()}
         self.log = self.data.with_suffix(".log")
         scheme = "http" if trusted is None else "https"
-        self.client = httpx.Client(base_url=f"{scheme}://127.0.0.1:{self.port}", timeout=30, verify=trusted or True)
+        self.client = httpx.Client(base_url=f"{scheme}://127.0.0.1:{self.port}", timeout=120, verify=trusted or True)
         self.process = None
 
     def start(self):

@@ -162,14 +162,14 @@ class Console:
     def text(self, selector: str) -> str:
         return self.js("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
 
-    def until(self, done, seconds: float = 30):
+    def until(self, done, seconds: float = 120):
         # The page may draw itself anew between finding an element and looking at it.
         waiting = WebDriverWait(
             self.driver, seconds, poll_frequency=0.1, ignored_exceptions=[StaleElementReferenceException]
         )
         return waiting.until(lambda _: done())
 
-    def until_text(self, selector: str, words: str, seconds: float = 30) -> None:
+    def until_text(self, selector: str, words: str, seconds: float = 120) -> None:
         try:
             self.until(lambda: words in self.text(selector), seconds)
         except TimeoutException:

@@ -99,7 +99,7 @@ def test_a_running_job_with_another_guarantee_is_cancelled_and_deleted(console, 
     console.until_text(f"{job} .words", "rows", PATIENCE)
     assert console.text(f"{job} .badge") == "running"
     console.press(job, "Cancel")
-    console.until_text(f"{job} .badge", "cancelled", 20)
+    console.until_text(f"{job} .badge", "cancelled")
     console.press(job, "Delete")
     console.press(job, "Really delete?")
     console.until(lambda: not console.all(job))
