@@ -1,7 +1,6 @@
 """Who we are: SASL and TLS against a real broker, with both clients."""
 
 import asyncio
-import gc
 import json
 import time
 from base64 import urlsafe_b64encode
@@ -97,10 +96,8 @@ def test_a_token_from_a_file_opens_the_door(real_kafka, topics, client, tmp_path
 
 
 @CLIENTS
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_tls_is_spoken_with_who_the_authority_vouches_for_only(real_kafka, topics, client):
     address = {"bootstrap_servers": real_kafka.tls_bootstrap}
     assert topics(client, **address, tls_ca_file=real_kafka.ca_file) is not None
     with pytest.raises(KafkaError):
         topics(client, **address, tls=True, request_timeout_ms=3_000)
-    gc.collect()  # kafka-python leaves the sockets of failed handshakes to the collector
