@@ -79,7 +79,7 @@ def shown_job(job: JobView, *, keep: float) -> dict[str, Any]:
 
 def moment(seconds: float) -> datetime:
     """A time as RFC 3339 wants it: with its offset, to the millisecond."""
-    return datetime.fromtimestamp(round(seconds, 3), UTC)
+    return datetime.fromtimestamp(round(seconds * 1_000) / 1_000, UTC)
 
 
 def _progress(job: JobView) -> dict[str, Any]:

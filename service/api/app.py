@@ -47,8 +47,8 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     )
     app.state.service = service
     install(app)
-    for part in (jobs, results, policies, streams, about):
-        app.include_router(part.router)
+    for router in (jobs.looking, *(part.router for part in (jobs, results, policies, streams, about))):
+        app.router.routes.extend(router.routes)  # one list: a router inside another is searched anew for each request
     app.mount("/", ConsoleFiles(), name="console")
     app.add_middleware(
         Guard, metrics=service.metrics, tls=settings.tls_certificate is not None, local_only=not service.tokens

@@ -15,6 +15,7 @@ from service.api.answers import JobAnswer, JobPage, as_json, shown_job
 from service.api.context import InService, Reader, Service, Submitter, visible_job
 from service.api.errors import documented
 from service.api.given_policy import EXAMPLE, POLICY_PART, given_policy
+from service.api.light import LightRoute
 from service.api.tokens import Caller, Scope
 from service.api.uploads import Form, read_form, required
 from service.jobs import Job, JobKind, JobView, State, new_id
@@ -22,6 +23,7 @@ from service.policy import Policy
 from service.problems import Place, ProblemError
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
+looking = APIRouter(prefix="/v1", tags=["jobs"], route_class=LightRoute)
 
 Key = Annotated[
     str | None,
@@ -176,7 +178,7 @@ def _policy(service: Service, form: Form) -> tuple[Policy, str]:
     return given_policy(stored.text.encode(), {})
 
 
-@router.get("/jobs", responses=documented("bad-parameter"), summary="List jobs", response_model=JobPage)
+@looking.get("/jobs", responses=documented("bad-parameter"), summary="List jobs", response_model=JobPage)
 async def list_jobs(
     service: InService,
     caller: Reader,
@@ -208,7 +210,7 @@ def _place(cursor: str | None) -> tuple[float, str] | None:
         raise ProblemError("bad-parameter", "A parameter is not allowed.", [place]) from None
 
 
-@router.get("/jobs/{job_id}", responses=documented("not-found"), summary="Look at a job", response_model=JobAnswer)
+@looking.get("/jobs/{job_id}", responses=documented("not-found"), summary="Look at a job", response_model=JobAnswer)
 async def get_job(job_id: str, service: InService, caller: Reader) -> Response:
     """State, progress with an estimate, and in the end the report or the problem."""
     job = await visible_job(service, caller, job_id)

@@ -40,7 +40,8 @@ def _postgresql(url: str) -> Engine:
 
 
 def _sqlite(url: str) -> Engine:
-    engine = create_engine(url, connect_args={"timeout": 10})
+    # The connection used last: a write makes every other one forget the pages it has read.
+    engine = create_engine(url, connect_args={"timeout": 10}, pool_use_lifo=True)
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: Any, _: Any) -> None:
