@@ -136,6 +136,14 @@ class RealKafka:
         """End the broker without any warning (SIGKILL)."""
         self._end(signal.SIGKILL)
 
+    def freeze(self, seconds: float) -> None:
+        """Let the broker do nothing for a while: connections stay open and nobody answers (SIGSTOP, SIGCONT)."""
+        if self._process is None:
+            raise RuntimeError("the broker does not run")
+        self._process.send_signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        self._process.send_signal(signal.SIGCONT)
+
     def stop(self) -> None:
         """End the broker in order."""
         self._end(signal.SIGTERM)

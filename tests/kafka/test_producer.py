@@ -3,15 +3,19 @@
 import time
 
 import pytest
+from kafka import errors as kp
 
 from service.kafka import (
     AbortableError,
     Committed,
+    FatalError,
     FencedError,
     KafkaError,
     Partition,
+    RetriableError,
     TooLargeError,
 )
+from service.kafka.kafka_python.connection import translate
 from tests.kafka.world import eventually
 
 RECENTLY = time.time_ns() // 1_000_000 - 12_345  # a real broker soon deletes what is old
@@ -202,3 +206,9 @@ def test_compression_is_passed_through(world, compression):
     producer.produce(partition, [b"word " * 100] * 50)
     producer.commit()
     assert set(world.read(partition)) == {b"word " * 100}
+
+
+def test_a_transaction_whose_request_got_no_answer_is_no_reason_to_give_up():
+    """kafka-python calls it fatal, and wraps it into the most general of its errors."""
+    assert isinstance(translate(kp.KafkaError("for unknown reasons: RequestTimedOutError")), RetriableError)
+    assert isinstance(translate(kp.UnsupportedVersionError("too old")), FatalError)

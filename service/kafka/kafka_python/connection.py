@@ -58,6 +58,8 @@ KIND: list[tuple[tuple[type[Exception], ...], type[KafkaError]]] = [
 def translate(error: BaseException) -> KafkaError:
     """Our error for kafka-python's."""
     text = f"{type(error).__name__}: {error}"
+    if type(error) is kp.KafkaError:
+        return RetriableError(text)  # into this the library wraps a transaction's request that got no answer in time
     return next((ours(text) for theirs, ours in KIND if isinstance(error, theirs)), FatalError(text))
 
 
