@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import os
 import signal
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
-from types import FrameType
 
 from microdata import PortcullisError
 from service.kafka import FatalError, KafkaSettings, RetriableError, connect
@@ -27,7 +27,9 @@ log = logging.getLogger(__name__)
 
 BROKEN = 1
 WRONG_USE = 2
-_STOP_SECONDS = 30.0
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_STOP_SECONDS = 45.0
+_GRACE_SECONDS = 5.0
 _LONGEST_PAUSE = 30.0
 
 
@@ -43,13 +45,12 @@ class Job:
 def work(job: Job) -> None:
     """Run one worker in this process until SIGTERM or SIGINT."""
     stop = threading.Event()
-
-    def ask_to_stop(number: int, frame: FrameType | None) -> None:
-        del number, frame
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, ask_to_stop)
+    told, tell = os.pipe()
+    os.set_blocking(tell, False)
+    signal.set_wakeup_fd(tell)
+    for number in _STOP_SIGNALS:
+        signal.signal(number, lambda *_: None)
+    threading.Thread(target=_await_the_end, args=(told, stop), name="signals", daemon=True).start()
     stream = stream_of(load_policy(job.policy), job.settings)
     warm_up(stream)
     spare_the_collector()
@@ -62,10 +63,23 @@ def work(job: Job) -> None:
         server.close()
 
 
+def _await_the_end(told: int, stop: threading.Event) -> None:
+    """Pass a signal on, and end the process when that does not help.
+
+    Python's own handlers wait for the main thread, which may be inside a client that does not come back. Nothing is
+    lost with a process that is ended: what is durable decides.
+    """
+    os.read(told, 1)
+    stop.set()
+    time.sleep(_STOP_SECONDS)
+    log.error("the worker did not stop within %.0f s and is ended", _STOP_SECONDS)
+    os._exit(BROKEN)
+
+
 def supervise(jobs: Sequence[Job]) -> int:
     """Run one process per job and replace those that die; the exit status when told to stop."""
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _STOP_SIGNALS:
         signal.signal(number, lambda *_: stop.set())
     slots = [_Slot(job, place) for place, job in enumerate(jobs)]
     status = 0
@@ -116,9 +130,9 @@ class _Slot:
         if self._process is None:
             return
         self._process.terminate()
-        self._process.join(_STOP_SECONDS)
+        self._process.join(_STOP_SECONDS + _GRACE_SECONDS)
         if self._process.exitcode is None:
-            log.error("%s did not stop within %.0f s and is killed", self._name, _STOP_SECONDS)
+            log.error("%s did not stop within %.0f s and is killed", self._name, _STOP_SECONDS + _GRACE_SECONDS)
             self._process.kill()
             self._process.join()
 

@@ -1,5 +1,9 @@
 """How a worker process ends decides whether its supervisor starts another."""
 
+import signal
+import subprocess
+import sys
+
 import pytest
 
 from service.kafka import DeniedError, FatalError, KafkaSettings, RetriableError
@@ -26,3 +30,36 @@ def test_only_what_repeating_cannot_cure_ends_every_worker(monkeypatch, error, s
     with pytest.raises(SystemExit) as ended:
         process._child(process.Job("orders.yaml", KafkaSettings(), WorkerSettings()))
     assert ended.value.code == status
+
+
+STUCK = """
+import ctypes
+from service.kafka import KafkaSettings
+from service.worker import process
+from service.worker.settings import WorkerSettings
+
+class Stuck:
+    def __init__(self, *_):
+        pass
+
+    def run(self, stop):
+        print("running", flush=True)
+        # As in a client's library that does not come back: no Python runs in this thread, and no signal wakes it.
+        mutex = ctypes.create_string_buffer(64)
+        for _ in range(2):
+            ctypes.CDLL(None).pthread_mutex_lock(mutex)
+
+process.Worker, process.warm_up, process._STOP_SECONDS = Stuck, lambda _: None, 1.0
+process.work(process.Job("examples/orders/policy.yaml", KafkaSettings(), WorkerSettings(status_port=0)))
+"""
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+def test_a_worker_that_is_stuck_in_its_client_ends_when_told_to(sign):
+    with subprocess.Popen([sys.executable, "-c", STUCK], stdout=subprocess.PIPE, text=True) as worker:
+        try:
+            assert worker.stdout.readline() == "running\n"
+            worker.send_signal(sign)
+            assert worker.wait(60) == process.BROKEN
+        finally:
+            worker.kill()
