@@ -26,14 +26,20 @@ class DataError(PortcullisError):
 class InfeasibleError(PortcullisError):
     """A request that no publication can satisfy.
 
-    `parameter` names what cannot be met, `nearest` is the closest value that can (None where there is none).
+    `parameter` names what cannot be met, `reason` says why, `nearest` is the closest value that can be met (None where
+    there is none).
     """
 
     def __init__(self, message: str, *, parameter: str, nearest: float | str | None = None) -> None:
-        hint = "" if nearest is None else f"; the nearest feasible value is {nearest}"
-        super().__init__(f"{parameter}: {message}{hint}")
+        super().__init__(f"{parameter}: {message}{nearest_hint(nearest)}")
         self.parameter = parameter
+        self.reason = message
         self.nearest = nearest
+
+
+def nearest_hint(nearest: float | str | None) -> str:
+    """The end of a sentence that refuses a value."""
+    return "" if nearest is None else f"; the nearest feasible value is {nearest}"
 
 
 class GuaranteeError(PortcullisError):

@@ -28,7 +28,7 @@ class TCloseness(SensitiveModel):
     more_is_safer = False
 
     def __post_init__(self) -> None:
-        require_parameter("t", self.t, 0 <= self.t <= 1, "from 0 to 1")
+        require_parameter("t", self.t, 0 <= self.t <= 1, "from 0 to 1", nearest=1 if self.t > 1 else 0)
 
     def objection(self, attribute: Attribute) -> str | None:
         """A number has no hierarchy to measure by."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.exact import Real, by_class, exact, floor_times, integers
-from privacy.model import Groups, Histogram, SensitiveModel, require_parameter
+from privacy.model import Groups, Histogram, SensitiveModel, require_parameter, require_share
 
 EXACT_ENTROPY_ROWS = 10_000
 """Up to this many rows (over the counts' common divisor) an entropy at its threshold is settled with whole numbers."""
@@ -160,7 +160,7 @@ class AlphaK(SensitiveModel):
     more_is_safer = False
 
     def __post_init__(self) -> None:
-        require_parameter("alpha", self.alpha, 0 < self.alpha <= 1, "above 0 and at most 1")
+        require_share("alpha", self.alpha)
         require_parameter("k", self.k, self.k >= 1 and int(self.k) == self.k, "a whole number from 1", nearest=1)
 
     def _achieved(self, groups: Groups, histogram: Histogram) -> NDArray[np.float64]:

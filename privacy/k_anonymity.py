@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.exact import Real, exact, floor_times
-from privacy.model import Groups, Model, require_parameter
+from privacy.model import Groups, Model, require_parameter, require_share
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class MaxShare(Model):
     more_is_safer = False
 
     def __post_init__(self) -> None:
-        require_parameter("max_share", self.share, 0 < self.share <= 1, "above 0 and at most 1")
+        require_share("max_share", self.share)
 
     def achieved(self, groups: Groups) -> NDArray[np.float64]:
         """The largest share; 0 where everybody has one row, which no bound forbids."""

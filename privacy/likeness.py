@@ -113,9 +113,8 @@ class SemanticLikeness(SensitiveModel):
 
     def __post_init__(self) -> None:
         require_parameter("beta", self.beta, self.beta > 0, "above 0")
-        require_parameter(
-            "height", self.height, self.height >= 1 and int(self.height) == self.height, "a whole number from 1"
-        )
+        whole = self.height >= 1 and int(self.height) == self.height
+        require_parameter("height", self.height, whole, "a whole number from 1", nearest=1)
 
     def objection(self, attribute: Attribute) -> str | None:
         """A number has no inner nodes."""

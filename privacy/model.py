@@ -214,6 +214,11 @@ def require_parameter(parameter: str, value: Real, allowed: bool, expected: str,
         raise InfeasibleError(f"must be {expected}, got {value}", parameter=parameter, nearest=nearest)
 
 
+def require_share(parameter: str, value: Real) -> None:
+    """Refuse what is no share; none is the nearest to those that are too small, because 0 itself is one of them."""
+    require_parameter(parameter, value, 0 < value <= 1, "above 0 and at most 1", nearest=1 if value > 1 else None)
+
+
 def _run_starts(classes: NDArray[np.integer], values: NDArray[np.integer]) -> NDArray[np.int64]:
     """Where a new (class, value) begins in rows that are ordered by them."""
     new = np.ones(len(classes), bool)

@@ -112,7 +112,7 @@ def problem_of(error: PortcullisError, names: Collection[str] = ()) -> Problem:
 
 
 def _policy_problem(problems: Collection[PolicyProblem], names: Collection[str]) -> Problem:
-    infeasible = all(one.nearest is not None for one in problems)
+    infeasible = all(one.nearest is not None and one.path.startswith("guarantee") for one in problems)
     places = [Place(path=one.path, reason=without_given(one.reason, names), nearest=one.nearest) for one in problems]
     many = f"{len(places)} places are" if len(places) > 1 else "One place is"
     return problem("infeasible-guarantee" if infeasible else "bad-policy", f"{many} wrong.", places)

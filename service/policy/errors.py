@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from microdata import PortcullisError
+from microdata.errors import nearest_hint
 
 
 class Problem(NamedTuple):
@@ -23,7 +24,8 @@ class Problem(NamedTuple):
 
     def __str__(self) -> str:
         where = f"{self.path}: " if self.path else ""
-        return f"{where}{self.reason}" + (f", given {self.given}" if self.given else "")
+        given = f", given {self.given}" if self.given else ""
+        return f"{where}{self.reason}{given}{nearest_hint(self.nearest)}"
 
 
 class PolicyError(PortcullisError):

@@ -217,7 +217,7 @@ def _contradictions(policy: Policy) -> list[Problem]:
 def at_parameter(error: InfeasibleError) -> Problem:
     """An infeasible request as a problem of the policy."""
     path = "guarantee" if error.parameter == "guarantee" else f"guarantee.{error.parameter}"
-    return Problem(path, str(error).removeprefix(f"{error.parameter}: "), nearest=error.nearest)
+    return Problem(path, error.reason, nearest=error.nearest)
 
 
 def _needs(what: str, names: tuple[str, ...], given: str | None) -> Problem:

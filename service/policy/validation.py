@@ -52,7 +52,8 @@ def _problem(model: type[BaseModel], details: ErrorDetails, at: Path) -> Problem
             return Problem(dotted(path), "must be a mapping", shown(given))
         case _:
             reason = details["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-            return Problem(dotted(path), reason, "" if isinstance(given, dict) else shown(given))
+            nearest = context.get("ge", context.get("le"))
+            return Problem(dotted(path), reason, "" if isinstance(given, dict) else shown(given), nearest)
 
 
 def _without_tags(loc: Path) -> Path:

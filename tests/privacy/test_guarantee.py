@@ -183,23 +183,26 @@ def test_what_can_be_met_passes():
 
 
 @pytest.mark.parametrize(
-    "build",
+    ("build", "nearest"),
     [
-        lambda: KAnonymity(0),
-        lambda: MaxShare(0),
-        lambda: DistinctDiversity(0),
-        lambda: EntropyDiversity(0.5),
-        lambda: RecursiveDiversity(0, 2),
-        lambda: FrequencyDiversity(0),
-        lambda: AlphaK(1.5, 2),
-        lambda: TCloseness(-0.1),
-        lambda: BetaLikeness(0),
-        lambda: SemanticLikeness(1, 0),
-        lambda: RangeLikeness(1, -1),
-        lambda: DeltaDisclosure(0),
-        lambda: TCloseness(float("nan")),
+        (lambda: KAnonymity(0), 1),
+        (lambda: MaxShare(0), None),
+        (lambda: MaxShare(1.5), 1),
+        (lambda: DistinctDiversity(0), 1),
+        (lambda: EntropyDiversity(0.5), 1),
+        (lambda: RecursiveDiversity(0, 2), None),
+        (lambda: FrequencyDiversity(0), 1),
+        (lambda: AlphaK(1.5, 2), 1),
+        (lambda: TCloseness(-0.1), 0),
+        (lambda: TCloseness(1.7), 1),
+        (lambda: BetaLikeness(0), None),
+        (lambda: SemanticLikeness(1, 0), 1),
+        (lambda: RangeLikeness(1, -1), 0),
+        (lambda: DeltaDisclosure(0), None),
+        (lambda: TCloseness(float("nan")), 0),
     ],
 )
-def test_models_refuse_parameters_out_of_range(build):
-    with pytest.raises(InfeasibleError, match="must be"):
+def test_models_refuse_parameters_out_of_range(build, nearest):
+    with pytest.raises(InfeasibleError, match="must be") as caught:
         build()
+    assert caught.value.nearest == nearest

@@ -161,6 +161,11 @@ class TestAnonymize:
         [
             ("k: 4", "k: 81", "k: k-anonymity of 81 cannot be met, even by all 80 rows as one class; the nearest"),
             ("l: 2", "l: 4", "guarantee.l: distinct-l-diversity of 4 cannot be met"),
+            (
+                "l: 2",
+                "t: 1.7",
+                "guarantee.t.threshold: must be less than or equal to 1, given 1.7; the nearest feasible value is 1",
+            ),
             ("algorithm: mondrian, ", "", "guarantee.algorithm: a table needs one of"),
         ],
     )

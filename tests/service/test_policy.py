@@ -119,7 +119,24 @@ def test_mistakes_name_path_allowed_and_given(path, value, expected):
 
 def test_what_cannot_be_met_names_the_nearest_value():
     assert "by the 3 values of item; the nearest feasible value is 3" in problems(changed("guarantee/l", 4))[0]
-    assert "must be greater than or equal to 1, given 0" in problems(changed("guarantee/k", 0))[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("guarantee/k", 0, "must be greater than or equal to 1, given 0; the nearest feasible value is 1"),
+        ("guarantee/t", 1.7, "must be less than or equal to 1, given 1.7; the nearest feasible value is 1"),
+        ("guarantee/t", -0.1, "must be greater than or equal to 0, given -0.1; the nearest feasible value is 0"),
+        ("guarantee/alpha", 1.7, "must be less than or equal to 1, given 1.7; the nearest feasible value is 1"),
+    ],
+)
+def test_what_is_out_of_range_names_the_nearest_value(path, value, expected):
+    assert expected in problems(changed(path, value))[0]
+
+
+def test_a_range_that_does_not_hold_its_end_has_no_nearest_value():
+    (found,) = problems(changed("guarantee/alpha", 0))
+    assert found.endswith("must be greater than 0, given 0")
 
 
 BUILDERS = {

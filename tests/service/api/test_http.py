@@ -181,6 +181,22 @@ def test_an_infeasible_guarantee_is_answered_with_the_nearest_value(client):
     assert (answer.status_code, kind_of(answer)) == (422, "infeasible-guarantee")
     place = answer.json()["errors"][0]
     assert (place["path"], place["nearest"]) == ("guarantee.l", 3)
+    assert place["reason"] == "distinct-l-diversity cannot be met by the 3 values of item"
+
+
+def test_a_parameter_out_of_its_range_is_answered_with_the_nearest_value(client):
+    answer = client.post("/v1/jobs", files=parts(policy=policy_text(t=1.7)))
+    assert (answer.status_code, kind_of(answer)) == (422, "infeasible-guarantee")
+    (place,) = answer.json()["errors"]
+    assert (place["path"], place["nearest"]) == ("guarantee.t.threshold", 1)
+    assert place["reason"] == "must be less than or equal to 1"
+
+
+def test_only_the_guarantee_can_be_infeasible(client):
+    weight = POLICY.replace("type: number,", "type: number, weight: -1,")
+    answer = client.post("/v1/jobs", files=parts(policy=weight))
+    assert (answer.status_code, kind_of(answer)) == (422, "bad-policy")
+    assert answer.json()["errors"][0]["nearest"] == 0
 
 
 def test_policies_are_stored_and_named_by_jobs(client):
