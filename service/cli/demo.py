@@ -79,7 +79,6 @@ def _watch(show: Demo, *, until_settled: bool) -> None:
 def _panel(show: Demo) -> Table:
     status = show.status()
     counts, gauges = status.get("counts", {}), status.get("gauges", {})
-    achieved = [known.get("achieved", {}) for known in status.get("partitions", {}).values()]
     table = Table(title="orders.raw → orders.safe", min_width=60)
     table.add_column("")
     table.add_column("now", justify="right")
@@ -89,9 +88,11 @@ def _panel(show: Demo) -> Table:
     table.add_row("clusters published", f"{counts.get('clusters', 0):,}")
     table.add_row("suppressed", f"{counts.get('suppressed', 0):,}")
     table.add_row("undecided", f"{gauges.get('pending', 0):,.0f}")
-    for name in sorted({name for known in achieved for name in known}):
-        table.add_row(f"achieved {name}", f"{min(known[name] for known in achieved if name in known):g}")
+    for each in status.get("guarantee", []):
+        achieved = "–" if each["achieved"] is None else f"{each['achieved']:g}"
+        table.add_row(f"least safe cluster: {each['model']}, asked {each['asked']:g}", achieved)
     table.add_row("loss (recent)", f"{gauges.get('loss', 0.0):.3f}")
+    table.add_row(f"delay (recent), at most {status.get('delay_limit', 0):g} s", f"{gauges.get('delay', 0.0):.1f} s")
     table.add_row("refused releases", f"{counts.get('refused_releases', 0):,}")
     return table
 

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 
 from microdata import GuaranteeError, PortcullisError
@@ -24,9 +25,11 @@ from service.kafka import (
     AbortableError,
     Client,
     Committed,
+    FatalError,
     FencedError,
     GoneError,
     GroupToken,
+    KafkaError,
     Partition,
     RecordBatch,
     RetriableError,
@@ -231,7 +234,7 @@ class Worker:
         except UnclearError:
             log.warning("a commit's outcome is unknown: everything is restored from what is durable")
             self._discard()
-        except (AbortableError, FencedError, RetriableError) as error:
+        except (AbortableError, FatalError, FencedError, RetriableError) as error:
             log.warning("a transaction did not commit (%s): everything is restored from what is durable", error)
             self._discard()
         else:
@@ -268,7 +271,9 @@ class Worker:
             producer.send_offsets(offsets, token)
             producer.commit()
         except AbortableError:
-            producer.abort()
+            # One that cannot be aborted either is ended by the producer that takes over its id.
+            with suppress(KafkaError):
+                producer.abort()
             raise
 
     def _encoded(self, place: Partition, state: State) -> bytes:

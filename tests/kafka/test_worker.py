@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from microdata import Number
-from service.kafka import Committed, KafkaError, Partition, TooLargeError, UnclearError, Watermarks
+from service.kafka import (
+    AbortableError,
+    Committed,
+    FatalError,
+    KafkaError,
+    Partition,
+    TooLargeError,
+    UnclearError,
+    Watermarks,
+)
 from service.worker.gate import Gate
 from service.worker.loop import Worker
 from service.worker.topics import TopicError
@@ -96,6 +105,9 @@ def test_a_successor_goes_on_where_a_killed_worker_left_its_commits(town):
     town.assert_never_under_two_boxes()
 
 
+ERRORS = {"no abort": AbortableError("nor can it be aborted"), "fatal": FatalError("the client broke")}
+
+
 class Accident:
     """Makes a worker's transactions fail on purpose, each of the given times in the given way."""
 
@@ -117,9 +129,14 @@ class Accident:
                 if way == "abort":
                     self._producer.abort()
                     raise UnclearError("the test aborted it")
+                if way in ERRORS:
+                    raise ERRORS[way]
                 self._producer.commit()
                 if way == "unclear":
                     raise UnclearError("the test lost the answer")
+
+            def abort(self):
+                raise FatalError("the test does not let it abort")
 
         class Client:
             def __getattr__(self, name):
@@ -135,11 +152,12 @@ class Accident:
 def test_aborts_and_unclear_commits_never_show_an_event_under_two_clusters(town):
     town.feed(*people(300, 9))
     worker = town.worker(commit_events=20, poll_records=20)
-    accident = Accident(worker, ["commit", "abort", "unclear", "commit", "abort", "abort", "commit", "unclear"])
+    ways = ["commit", "abort", "unclear", "no abort", "commit", "abort", "abort", "commit", "unclear", "fatal"]
+    accident = Accident(worker, ways.copy())
     town.start(worker)
     town.until_all_left(worker, 300)
     town.stop()
-    assert accident.happened.count("abort") == 3
+    assert accident.happened[: len(ways)] == ways
     released = town.released()
     assert len(released) == len(set(released))
     town.assert_never_under_two_boxes()

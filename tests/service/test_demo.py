@@ -1,5 +1,6 @@
 """The demo as a user runs it: a real broker process, a real worker process, and an audit that can fail."""
 
+import io
 import os
 import re
 import signal
@@ -9,8 +10,10 @@ import sys
 import urllib.request
 
 import pytest
+from rich.console import Console
 
 from service import demo
+from service.cli.demo import _panel
 from service.demo import Demo
 from tests.kafka.world import eventually
 
@@ -44,6 +47,15 @@ def test_the_audit_of_the_demo_sees_what_is_wrong(finished, monkeypatch):
     assert "k-anonymity holds for every cluster" in found(small)
     moved = [{**clusters[0], "generalization": {**clusters[0]["generalization"], "age": [16, 16]}}, *clusters[1:]]
     assert any("box" in name for name in found(moved))
+
+
+def test_the_panel_shows_what_a_viewer_looks_for(finished):
+    with Console(record=True, file=io.StringIO()) as console:
+        console.print(_panel(finished))
+    shown = console.export_text()
+    for words in ("events taken", "events released", "k-anonymity, asked 10", "loss", "delay (recent), at most 20 s"):
+        assert words in shown
+    assert re.search(r"asked 10 +│ +[1-9][0-9]+ ", shown), "a cluster has at least as many persons as asked"
 
 
 def fetched(url):
