@@ -22,7 +22,16 @@ const ended = (job) => !["queued", "running"].includes(job.state);
 export function startJobs(panel) {
   const list = jobList();
   const form = jobForm((job) => list.add(job));
-  panel.append(h("h2", { className: "hidden" }, "Jobs"), h("div", { className: "two" }, form.element, list.element));
+  panel.append(
+    h("h2", { className: "hidden" }, "Jobs"),
+    h(
+      "nav",
+      { className: "jump", "aria-label": "On this page" },
+      button("New job", () => goTo(form.element)),
+      button("List of jobs", () => goTo(list.element)),
+    ),
+    h("div", { className: "two" }, form.element, list.element),
+  );
   const shown = () => {
     form.refresh();
     list.refresh();
@@ -30,6 +39,14 @@ export function startJobs(panel) {
   panel.addEventListener("shown", shown);
   addEventListener("token", () => !panel.hidden && shown());
   setInterval(() => !panel.hidden && !document.hidden && list.refresh(), EVERY);
+}
+
+/** Where there is one column, the list is far below the form. */
+function goTo(card) {
+  const heading = card.querySelector("h3");
+  heading.tabIndex = -1;
+  heading.focus({ preventScroll: true });
+  card.scrollIntoView();
 }
 
 function jobList() {
@@ -143,6 +160,7 @@ function jobList() {
     add(job) {
       show(job);
       body.prepend(rows.get(job.id).element);
+      rows.get(job.id).element.scrollIntoView({ block: "center" });
       empty.hidden = true;
     },
   };

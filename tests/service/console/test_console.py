@@ -122,7 +122,9 @@ def test_a_guarantee_that_cannot_be_met_is_answered_with_place_and_reason(consol
     broken.write_text((ADULT / "policy.yaml").read_text().replace("k: 5", "k: 0"))
     console.submit(policy=broken)
     console.until_text("#panel-jobs form .problem", "guarantee.k")
-    assert "The policy cannot be used" in console.text("#panel-jobs form .problem")
+    shown = console.text("#panel-jobs form .problem")
+    assert "No publication can satisfy the guarantee" in shown
+    assert "Nearest that works: 1." in shown
 
 
 def test_a_job_that_fails_says_why_and_shows_no_value(console, tmp_path):
@@ -294,6 +296,23 @@ def test_a_phone_shows_everything_without_scrolling_sideways(console):
         wide = console.js("return [document.documentElement.scrollWidth, innerWidth]")
         assert wide[0] <= wide[1], tab
         console.picture(f"{tab}-phone")
+
+
+def test_a_phone_has_the_list_of_jobs_one_press_away(console):
+    console.width(360)
+    console.open("jobs")
+    console.submit()
+    newest = console.one(console.newest_job("succeeded"))
+    seen = "const {top, bottom} = arguments[0].getBoundingClientRect(); return top >= 0 && bottom <= innerHeight"
+    assert console.js(seen, newest), "what was submitted is seen at once"
+    for text, place in (("New job", 1), ("List of jobs", 2)):
+        console.press("#panel-jobs .jump", text)
+        heading = console.one(f"#panel-jobs .two > :nth-child({place}) h3")
+        console.until(lambda heading=heading: console.js(seen, heading))
+        assert console.focused() == heading.text
+        console.picture(f"jobs-phone-{text}")
+    console.width(None)
+    assert not console.one("#panel-jobs .jump").is_displayed(), "a wide page shows both beside each other"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
