@@ -7,7 +7,7 @@ README and docs say no number of their own: between `<!-- number: KEY -->` and `
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -154,6 +154,43 @@ def _windows(series: str, t: float = 0.35) -> Callable[[Results], Any]:
         return chart["series"][series][list(chart["at"]).index(t)]
 
     return found
+
+
+def _points(title: str) -> Callable[[Results], Iterator[Mapping[str, float]]]:
+    """What each engine has at every point of the figures about windows."""
+
+    def found(all_: Results) -> Iterator[Mapping[str, float]]:
+        for figure in all_["stream_quality"]["figures"]:
+            if figure["figure"].startswith("6."):
+                series = pick(figure["panels"], title=title)["series"]
+                for values in zip(*series.values(), strict=True):
+                    yield dict(zip(series, values, strict=True))
+
+    return found
+
+
+def _below(one: str, other: str) -> Callable[[Results], str]:
+    """At how many of the points about windows an engine loses less than another."""
+
+    def found(all_: Results) -> str:
+        less = [point[one] < point[other] for point in _points("loss")(all_)]
+        return f"{sum(less)} of {len(less)}"
+
+    return found
+
+
+def _splits(all_: Results) -> list[float]:
+    """How many percent less is lost by splitting in blocks."""
+    return [100 * (1 - row["in blocks: loss"] / row["all pairs: loss"]) for row in all_["stream_quality"]["splits"]]
+
+
+def _times_faster(all_: Results) -> list[float]:
+    return [row["µs per row"] / row["µs per row "] for row in all_["stream_quality"]["splits"]]
+
+
+def _most_suppressed(all_: Results) -> int:
+    rows = [row for row in all_["stream_quality"]["peers"] if row["formation"] == "deadline"]
+    return max(int(row["suppressed"]) for row in rows)
 
 
 def _always(words: str) -> Callable[[Results], str]:
@@ -423,6 +460,24 @@ IN_TEXTS = (
     *(
         Headline(f"castle.arrival.{name}", setting, _adult_stream(setting, reuse=True, formation="arrival"))
         for name, setting in SETTINGS.items()
+    ),
+    Headline("castle.suppressed", "rows suppressed at most, formed at the deadline", _most_suppressed),
+    Headline("castle.split.least", "percent less lost by splitting in blocks", lambda all_: round(min(_splits(all_)))),
+    Headline("castle.split.most", "… at most", lambda all_: round(max(_splits(all_)))),
+    Headline("castle.split.faster", "… times faster, at most", lambda all_: max(_times_faster(all_))),
+    Headline("sabre_w.below", "points where SABRE_W loses less than tMondrian_W", _below("SABRE_W", "tMondrian_W")),
+    Headline("sabre_w.floor", "points where it loses less than with floor 0", _below("SABRE_W", "SABRE_W, floor 0")),
+    Headline(
+        "tincognito_w.loss",
+        "tIncognito_W's loss in times that of SABRE_W, at least",
+        lambda all_: min(point["tIncognito_W"] / point["SABRE_W"] for point in _points("loss")(all_)),
+    ),
+    Headline(
+        "tincognito_w.seconds",
+        "tIncognito_W's time in times that of the thesis' SABRE_W, at most",
+        lambda all_: max(
+            point["tIncognito_W"] / point["SABRE_W as in the thesis"] for point in _points("processor seconds")(all_)
+        ),
     ),
 )
 """Numbers that only sentences need."""

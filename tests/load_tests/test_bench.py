@@ -15,8 +15,10 @@ ROWS = [{"name": "sabre", "rows": 10, "seconds": 1.5}, {"name": "burel", "rows":
 HAND_TYPED = re.compile(
     r"\d[\d,.]*\s*(?:(?:tuples|events|messages|rows|requests)/s|µs|ms\b|MB\b|MiB\b|GiB\b|times faster)"
     r"|(?<![tβkθα] = )\b0\.\d{2,}"
+    r"|\d\s*(?:%|percent) (?:less|more|of)\b"
+    r"|\b(?:an?|two|one) (?:third|quarter|fifth|sixth|seventh|eighth|ninth|tenth)s?\b"
 )
-"""What measurements look like: speeds, times, sizes, losses; "t = 0.25" is a setting."""
+"""What measurements look like: speeds, times, sizes, losses, shares; "t = 0.25" is a setting."""
 MEASURED_BY_THEMSELVES = {"numbers.md", "quality-static-results.md", "quality-stream-results.md"}
 
 
