@@ -156,8 +156,8 @@ class Replay:
 
     def _write(self, release: Release, out: BinaryIO) -> None:
         self.tally.left(self._last - np.concatenate([release.members, release.suppressed]))
-        publication = Publication(release, self._rows.find(release.members), 0)
-        messages = self._encoder.encode([(publication, self._rows)])
+        publication = Publication(release, self._rows.find(release.members))
+        messages = self._encoder.encode(publication, self._rows)
         out.writelines(message + b"\n" for message in messages.get(0, []))
 
     def _waiting(self) -> NDArray[np.int64]:

@@ -5,19 +5,22 @@ offsets. A decision is committed first and published by the next transaction, so
 may see a cluster twice but never one event under two boxes. After any abort or unclear commit the producer and every
 engine are thrown away and restored as after a crash: nothing is resumed from memory.
 
-Engines push in a thread of their own, whose kernels hold no lock, while the loop polls and decodes the next batch; the
-loop waits for them before it looks at anything that they change.
+Engines push in threads of their own, whose kernels hold no lock, while the loop polls and decodes the next batch, and
+while it checks and encodes what the cycle before has decided; the loop waits for them before it looks at anything that
+they change.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from microdata import GuaranteeError, PortcullisError
@@ -84,7 +87,8 @@ class Worker:
         self._partitions: dict[Partition, InputPartition] = {}
         self._refused: dict[Partition, list[Refused]] = {}
         self._stopped: dict[Partition, str] = {}
-        self._engines = ThreadPoolExecutor(1, "engines")
+        # One thread per core; an engine is always in the same one, so it takes its events in order.
+        self._engines = [ThreadPoolExecutor(1, "engines") for _ in os.sched_getaffinity(0)]
         self._pushes: list[tuple[Partition, InputPartition, Future[None]]] = []
         self._lag_at = 0.0
 
@@ -117,7 +121,8 @@ class Worker:
     def close(self) -> None:
         """Let go of every connection; what is pending stays with the next owner."""
         self.metrics.gone()
-        self._engines.shutdown()
+        for thread in self._engines:
+            thread.shutdown()
         self._partitions.clear()
         if self._producer is not None:
             self._producer.close()
@@ -133,9 +138,10 @@ class Worker:
             taken += self._take_some(max(0.0, end - time.monotonic()))
             if stop.is_set() or taken >= self._settings.commit_events or time.monotonic() >= end:
                 break
+        publications = self._publications()
         self._catch_up()
         self._expire()
-        self._settle()
+        self._settle(publications)
         self._measure_lag()
 
     def _take_some(self, timeout: float) -> int:
@@ -179,7 +185,8 @@ class Worker:
         partition = self._partitions[batch.partition]
         events = self._decoder.decode(batch)
         self._refused.setdefault(batch.partition, []).extend(events.refused)
-        push = self._engines.submit(partition.take, events, int(batch.offsets[-1]) + 1, self._clock())
+        thread = self._engines[batch.partition.number % len(self._engines)]
+        push = thread.submit(partition.take, events, int(batch.offsets[-1]) + 1, self._clock())
         self._pushes.append((batch.partition, partition, push))
 
     def _catch_up(self) -> None:
@@ -215,7 +222,15 @@ class Worker:
 
     # -- one transaction ---------------------------------------------------------------------------------------------
 
-    def _settle(self, *, drained: bool = False) -> None:
+    def _publications(self) -> dict[Partition, Publication]:
+        """What every partition owes, checked and encoded. It was decided before: engines may be at work meanwhile."""
+        publications = {}
+        for place, partition in self._partitions.items():
+            publication = partition.publish()
+            publications[place] = replace(publication, messages=self._messages.encode(publication, partition.rows))
+        return publications
+
+    def _settle(self, publications: dict[Partition, Publication], *, drained: bool = False) -> None:
         """Publish what is owed and commit what is fresh; any failure discards everything in memory."""
         dirty = {
             place: partition
@@ -226,8 +241,7 @@ class Worker:
         if not dirty or token is None:
             return
         started = time.monotonic()
-        publications = {place: partition.publish() for place, partition in dirty.items()}
-        states = {place: partition.next_state(drained=drained) for place, partition in dirty.items()}
+        states = {place: each.next_state(publications[place], drained=drained) for place, each in dirty.items()}
         try:
             token.require_current()
             self._transact(token, dirty, publications, states)
@@ -250,14 +264,14 @@ class Worker:
     ) -> None:
         """All bytes are encoded before the transaction opens, and it does not span a poll."""
         tick = self._tick()
-        outputs = self._messages.encode([(publications[place], dirty[place].rows) for place in dirty])
         letters = [dead_letter(place, refused) for place in dirty for refused in self._refused.get(place, [])]
         encoded = {place: self._encoded(place, state) for place, state in states.items()}
         producer = self._ready_producer()
         try:
             producer.begin()
-            for number, values in outputs.items():
-                producer.produce(Partition(self.stream.output, number), values, timestamp_ms=tick)
+            for place in dirty:
+                for number, values in publications[place].messages.items():
+                    producer.produce(Partition(self.stream.output, number), values, timestamp_ms=tick)
             if letters and self.stream.dead_letters is not None:
                 producer.produce(Partition(self.stream.dead_letters, 0), letters, timestamp_ms=tick)
             offsets = {}
@@ -381,8 +395,8 @@ class Worker:
             for place, partition in list(self._partitions.items()):
                 self._guarded(place, partition.flush)
         # The first transaction publishes what is owed and commits what is fresh, the second publishes that.
-        self._settle()
-        self._settle()
+        self._settle(self._publications())
+        self._settle(self._publications())
 
     def drain(self) -> dict[int, int]:
         """Flush and publish every partition of the input, and record the end: a new policy may start there.
@@ -394,9 +408,9 @@ class Worker:
             self._own_everything()
             for place, partition in list(self._partitions.items()):
                 self._guarded(place, partition.flush)
-            self._settle()
-            self._settle()
-            self._settle(drained=True)
+            self._settle(self._publications())
+            self._settle(self._publications())
+            self._settle(self._publications(), drained=True)
             if len(self._partitions) < self._topics.input_partitions:
                 raise PortcullisError("the drain did not commit; nothing is lost, run it again")
             return {place.number: partition.position for place, partition in self._partitions.items()}

@@ -40,18 +40,17 @@ class MessageEncoder:
         """The largest input record whose row surely fits into one message."""
         return self._limit - self._room
 
-    def encode(self, parts: Sequence[tuple[Publication, Rows]]) -> dict[int, list[bytes]]:
+    def encode(self, publication: Publication, rows: Rows) -> dict[int, list[bytes]]:
         """Messages by output partition."""
         messages: dict[int, list[bytes]] = defaultdict(list)
-        for publication, rows in parts:
-            clusters = publication.clusters
-            texts = self._rows(publication, rows)
-            boxes = map(msgspec.json.encode, generalizations(Boxes(self._schema, clusters.lo, clusters.hi)))
-            for c, box in enumerate(boxes):
-                number = int(clusters.ids[c])
-                members = texts[clusters.starts[c] : clusters.starts[c + 1]]
-                written = self._cluster(number, box, members) if self._clusters else self._tuples(box, members)
-                messages[number % self._partitions].extend(written)
+        clusters, texts = publication.clusters, self._rows(publication, rows)
+        boxes = map(msgspec.json.encode, generalizations(Boxes(self._schema, clusters.lo, clusters.hi)))
+        for number, first, end, box in zip(
+            clusters.ids.tolist(), clusters.starts[:-1].tolist(), clusters.starts[1:].tolist(), boxes, strict=True
+        ):
+            members = texts[first:end]
+            written = self._cluster(number, box, members) if self._clusters else self._tuples(box, members)
+            messages[number % self._partitions].extend(written)
         return messages
 
     def _rows(self, publication: Publication, rows: Rows) -> list[bytes]:

@@ -8,8 +8,8 @@ since, which it commits. Nothing here talks to Kafka.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,12 @@ class Publication:
     clusters: Release
     rows: NDArray[np.int64]
     """Index into the partition's rows of each member."""
-    refused: int
+    refused: int = 0
     """Clusters that the gate refused: their members are suppressed."""
+    suppressed: int = 0
+    """Members of refused clusters."""
+    messages: Mapping[int, Sequence[bytes]] = field(default_factory=dict)
+    """The clusters encoded, by output partition."""
 
 
 class InputPartition:
@@ -140,17 +144,22 @@ class InputPartition:
         return len(self._owed) > 0 or bool(self._fresh)
 
     def publish(self) -> Publication:
-        """The owed clusters that pass the gate. Whole or never: members of a refused one are suppressed."""
+        """The owed clusters that pass the gate. Whole or never: members of a refused one are suppressed.
+
+        It changes nothing and looks only at rows of the last commit, so `take` may run in another thread.
+        """
         passed = self._gate.passes(self._owed, self.rows, self._published)
         clusters = select(self._owed, passed)
-        self.totals["suppressed"] += len(self._owed.members) - len(clusters.members)
+        suppressed = len(self._owed.members) - len(clusters.members)
+        return Publication(clusters, self.rows.find(clusters.members), int((~passed).sum()), suppressed)
+
+    def next_state(self, publication: Publication, *, drained: bool = False) -> State:
+        """The state that this cycle's transaction commits together with what `publish` has returned."""
+        clusters = publication.clusters
+        self.totals["suppressed"] += publication.suppressed
         self.totals["released"] += len(clusters.members)
         self.totals["clusters"] += int((~clusters.reused).sum())
         self.totals["reused"] += int(clusters.reused.sum())
-        return Publication(clusters, self.rows.find(clusters.members), int((~passed).sum()))
-
-    def next_state(self, *, drained: bool = False) -> State:
-        """The state that this cycle's transaction commits."""
         decisions = join(self._fresh) if self._fresh else no_release(self.schema)
         pending = self.engine.pending()
         return replace(

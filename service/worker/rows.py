@@ -14,7 +14,11 @@ from stream_algos import Batch
 
 @dataclass(eq=False)
 class Rows:
-    """Encoded rows by position, ascending."""
+    """Encoded rows by position, ascending.
+
+    Appending puts longer columns in the place of those that are there and changes none of them: whoever looks only at
+    rows that were there before can do so meanwhile.
+    """
 
     positions: NDArray[np.int64]
     times: NDArray[np.float64]

@@ -187,11 +187,11 @@ def test_output_without_its_state_is_caught(town, monkeypatch):
 
     def without_state(self, token, dirty, publications, states):
         del token, states
-        outputs = self._messages.encode([(publications[place], dirty[place].rows) for place in dirty])
         producer = self._ready_producer()
         producer.begin()
-        for number, values in outputs.items():
-            producer.produce(Partition(self.stream.output, number), values)
+        for place in dirty:
+            for number, values in publications[place].messages.items():
+                producer.produce(Partition(self.stream.output, number), values)
         producer.flush()
         producer.commit()
 

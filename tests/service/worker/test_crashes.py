@@ -84,8 +84,8 @@ class Simulation:
             self.partition.take(self.read(start, stop), stop, 0.0)
         publication = self.partition.publish()
         assert not publication.refused, "the gate refuses what the engine decided"
-        state = self.partition.next_state()
-        messages = [m for values in self.encoder.encode([(publication, self.partition.rows)]).values() for m in values]
+        state = self.partition.next_state(publication)
+        messages = [m for values in self.encoder.encode(publication, self.partition.rows).values() for m in values]
         if fate == "die before":
             self.restart()
             return

@@ -75,7 +75,8 @@ def test_metrics_and_status_count_the_same(metrics, ask):
         start = simulation.partition.position
         if start < 5:
             simulation.partition.take(simulation.read(start, 5), 5, 0.0)
-        publication, state = simulation.partition.publish(), simulation.partition.next_state()
+        publication = simulation.partition.publish()
+        state = simulation.partition.next_state(publication)
         metrics.settled(PLACE, simulation.partition, publication, 0.0)
         simulation.partition.committed(state, publication)
     counts = json.loads(ask("/status")[1])["counts"]
