@@ -76,16 +76,23 @@ class Simulation:
             self.partition.put_back(self.read(state.needed_from, state.position))
         self.partition.resume()
 
-    def cycle(self, count, fate):
-        """Take `count` events and settle them; `fate` says how the transaction ends."""
+    def take(self, count):
         start = self.partition.position
         stop = min(start + count, len(self.log))
         if stop > start:
             self.partition.take(self.read(start, stop), stop, 0.0)
+
+    def cycle(self, count, fate):
+        """Take `count` events and settle them; `fate` says how the transaction ends.
+
+        As in the worker, events come before and after what is owed has been checked and encoded.
+        """
+        self.take(count // 2)
         publication = self.partition.publish()
         assert not publication.refused, "the gate refuses what the engine decided"
-        state = self.partition.next_state(publication)
         messages = [m for values in self.encoder.encode(publication, self.partition.rows).values() for m in values]
+        self.take(count - count // 2)
+        state = self.partition.next_state(publication)
         if fate == "die before":
             self.restart()
             return
