@@ -255,7 +255,7 @@ def test_a_table_as_a_job(tmp_path, monkeypatch):
 
 def program(text):
     """The lines that a program prints, which says nothing else."""
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=600)
     assert done.stderr == ""
     return done.stdout.splitlines()
 

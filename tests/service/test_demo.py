@@ -20,7 +20,7 @@ from tests.kafka.world import eventually
 
 def test_the_demo_ends_by_itself_with_an_audit_of_everything():
     command = [sys.executable, "-m", "service", "demo", "--events", "3000", "--exit"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "no event left twice" in result.stdout
     assert "NO" not in result.stdout

@@ -21,7 +21,7 @@ def test_the_program_runs(program, tmp_path):
         env={"PYTHONPATH": str(EXAMPLES.parent), "PATH": ""},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=600,
         check=False,
     )
     assert result.returncode == 0, result.stderr

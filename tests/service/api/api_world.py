@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -80,16 +81,17 @@ class ServiceProcess:
         }
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(arguments, env=environment, stdout=log, stderr=log, cwd=ROOT)
-        until = time.monotonic() + 120
-        while True:
-            assert self.process.poll() is None, self.log.read_text()
-            try:
-                if self.client.get("/readyz").status_code == 200:
-                    return self
-            except httpx.TransportError:
-                pass
-            assert time.monotonic() < until, self.log.read_text()
-            time.sleep(0.1)
+        try:
+            wait_until(self._is_ready, seconds=480)  # a first start compiles
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def _is_ready(self):
+        assert self.process.poll() is None, self.log.read_text()
+        with suppress(httpx.TransportError):
+            return self.client.get("/readyz").status_code == 200
 
     def kill(self):
         """kill -9."""
@@ -99,13 +101,13 @@ class ServiceProcess:
     def stop(self):
         """Ask to stop."""
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(60) in {0, -signal.SIGTERM}, self.log.read_text()
+        assert self.process.wait(120) in {0, -signal.SIGTERM}, self.log.read_text()
         self.client.close()
 
     def worker_pid(self, job, attempt=1):
         """Process of a job that misbehaves, which tells it."""
         path = self.data / "jobs" / job["id"] / f"result-{attempt}" / "pid"
-        until = time.monotonic() + 60
+        until = time.monotonic() + 120
         while not (path.exists() and path.read_text()):
             assert time.monotonic() < until, self.log.read_text()
             time.sleep(0.05)

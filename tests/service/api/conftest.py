@@ -58,7 +58,7 @@ def guarded(open_client):
 def live(tmp_path_factory):
     """A service that runs jobs, in a process of its own."""
     running = ServiceProcess(
-        tmp_path_factory.mktemp("live") / "data", job_workers=2, job_memory_bytes=3 << 30, lease_seconds=2
+        tmp_path_factory.mktemp("live") / "data", job_workers=2, job_memory_bytes=3 << 30, lease_seconds=20
     ).start()
     yield running
     running.stop()

@@ -23,15 +23,15 @@ def odd_work(task, progress):
 
 
 def slow(progress):
-    for step in range(1_200):
-        progress("wait", step, 1_200)
+    for step in range(12_000):
+        progress("wait", step, 12_000)
         time.sleep(0.05)
     return "{}"
 
 
 def deaf(progress):
     progress("wait", 0, 1)
-    time.sleep(60)
+    time.sleep(600)
     return "{}"
 
 

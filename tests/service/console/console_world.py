@@ -30,7 +30,7 @@ from service.worker.stream import stream_of
 
 ADULT = Path(__file__).parents[3] / "examples" / "adult"
 HIERARCHIES = sorted((ADULT / "hierarchies").glob("*.csv"))
-PATIENCE = 180
+PATIENCE = 480
 """Seconds: a first job compiles the kernels on whatever machine this is."""
 _FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-quic --no-first-run --disable-sync "
@@ -59,7 +59,7 @@ def serving(directory: Path, workers: list[str]):
         yield f"http://127.0.0.1:{port}/", secret
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
 
 def _until_ready(url: str, process: subprocess.Popen, log: Path) -> None:
