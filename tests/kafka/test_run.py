@@ -96,7 +96,7 @@ def test_workers_are_replaced_stop_on_sigterm_and_drain_into_a_new_policy(place)
     port = free_port()
     run = portcullis("run", policy(directory, 3), "--workers", 2, "--bootstrap", bootstrap, "--status-port", port)
     try:
-        eventually(lambda: all(status(port + n).get("ready") for n in range(2)), 240)
+        eventually(lambda: all(status(port + n).get("ready") for n in range(2)), 480)
         feed(client, range(40))
         eventually(lambda: len(released(client)) > 30)
         before = children(run.pid)
