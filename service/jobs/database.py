@@ -9,15 +9,36 @@ from typing import Any
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, OperationalError
+
+from microdata import PortcullisError
 
 _MIGRATION_LOCK = 0x706F7274
 """Any number, the same for every process: only one of them migrates at a time."""
 
 
+class DatabaseError(PortcullisError):
+    """A database that cannot be opened. Its message holds no password."""
+
+
 def open_database(url: str) -> Engine:
     """An engine for this URL, with the current schema."""
-    engine = _sqlite(url) if make_url(url).get_backend_name() == "sqlite" else _postgresql(url)
-    migrate(engine)
+    try:
+        kind = make_url(url).get_backend_name()
+    except ArgumentError:
+        kind = ""
+    openers = {"sqlite": _sqlite, "postgresql": _postgresql}
+    if kind not in openers:
+        raise DatabaseError("database_url: must begin with postgresql:// (or be left out: a file is used then)")
+    try:
+        engine = openers[kind](url)
+    except ModuleNotFoundError as error:
+        raise DatabaseError(f"database_url: {error.name} is not installed (extra `postgres`)") from None
+    try:
+        migrate(engine)
+    except OperationalError:
+        where = engine.url.render_as_string(hide_password=True)
+        raise DatabaseError(f"the database {where} does not answer, or refuses us") from None
     return engine
 
 
