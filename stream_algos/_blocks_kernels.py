@@ -50,6 +50,10 @@ class Blocks(NamedTuple):
     """Per quasi-identifier: where its leaves begin in `ancestors`, -1 for numbers."""
     rarity: NDArray[np.float32]
     """Mean distance in units from the latest rows: quasi-identifier, leaf or bin."""
+    row: NDArray[np.float32]
+    """Scratch space: the row that is put into a block, as the columns hold it."""
+    growth: NDArray[np.float32]
+    """Scratch space: how much each block would grow by it."""
 
 
 def new_blocks(schema: Schema, capacity: int) -> Blocks:
@@ -65,6 +69,8 @@ def new_blocks(schema: Schema, capacity: int) -> Blocks:
         ancestors=ancestors,
         offsets=offsets,
         rarity=np.zeros((width, bins), np.float32),
+        row=np.zeros(width + 1, np.float32),
+        growth=np.zeros(blocks, np.float32),
     )
 
 
@@ -200,8 +206,7 @@ def _bin(space: Geometry, category: bool, attribute: int, value: float) -> int:
 @kernel
 def insert(rows: Rows, blocks: Blocks, space: Geometry, zeal: float, slot: int) -> None:
     """Put a held row into the block that it enlarges least; `zeal` says how much its rarity counts."""
-    width = rows.quasi.shape[1]
-    row, rare = np.empty(width + 1, np.float32), 0.0
+    width, row, rare = rows.quasi.shape[1], blocks.row, 0.0
     for attribute in range(width):
         value = rows.quasi[slot, attribute]
         row[attribute] = unit_value(space, blocks, attribute, value)
@@ -257,14 +262,16 @@ def _breadth(blocks: Blocks, space: Geometry, attribute: int) -> np.float32:
 @kernel
 def _nearest_block(rows: Rows, blocks: Blocks, space: Geometry, row: NDArray[np.float32]) -> int:
     """The block whose box grows least by taking in a row; an empty one only if there is no other."""
-    growth, zero = np.zeros(rows.meta[TOP], np.float32), np.float32(0.0)
+    boxes, growth, top, zero = blocks.boxes, blocks.growth, rows.meta[TOP], np.float32(0.0)
+    for block in range(top):
+        growth[block] = zero
     for attribute in range(len(row) - 1):
-        lo, hi, value = blocks.boxes[LO, attribute], blocks.boxes[HI, attribute], row[attribute]
-        breadth = _breadth(blocks, space, attribute)
-        for block in range(len(growth)):
-            growth[block] += breadth * (max(lo[block] - value, zero) + max(value - hi[block], zero))
+        value, breadth = row[attribute], _breadth(blocks, space, attribute)
+        for block in range(top):
+            below, above = boxes[LO, attribute, block] - value, value - boxes[HI, attribute, block]
+            growth[block] += breadth * (max(below, zero) + max(above, zero))
     best, smallest = 0, np.float32(np.inf)
-    for block in range(len(growth)):
+    for block in range(top):
         if growth[block] < smallest and blocks.counts[block]:
             best, smallest = block, growth[block]
     return best

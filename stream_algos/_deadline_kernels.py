@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from microdata import Geometry, Schema, kernel
 from stream_algos._blocks_kernels import (
-    BLOCK,
     HI,
     LO,
     RECENT,
@@ -87,8 +86,6 @@ class Search(NamedTuple):
     scores: NDArray[np.float32]
     """Enlargement less worth, of visited rows and then of candidates; infinite for who is chosen."""
     slots: NDArray[np.int32]
-    places: NDArray[np.int32]
-    """Where they are: block times BLOCK plus the place in it."""
     columns: NDArray[np.float32]
     """Quasi-identifier, candidate."""
     lanes: NDArray[np.float32]
@@ -117,7 +114,6 @@ def new_state(schema: Schema, capacity: int, eta: int, published: Published) -> 
     search = Search(
         scores=np.zeros(room, np.float32),
         slots=np.zeros(room, np.int32),
-        places=np.zeros(room, np.int32),
         columns=np.zeros((width, room), np.float32),
         lanes=np.zeros(LANES, np.float32),
         lows=np.zeros(room // CHUNK, np.float32),
@@ -263,8 +259,8 @@ def _gather(state: State, space: Geometry, rules: Rules, seed: int) -> int:
     candidates = _candidates(rows, state.blocks, search, rules, visited, mark)
     count = 1
     while count < rules.k or _lacks(search, rules):
-        wanted = max(LEAST_CHOICE, CHOICE * (rules.k - count))
-        if candidates > 2 * wanted:
+        wanted = _wanted(rules, count)
+        if count > 1 and candidates > 2 * wanted:
             candidates = _narrow(search, candidates, wanted)
         if count < rules.k:
             best = _best(rows, search, candidates)
@@ -346,11 +342,11 @@ def _bounds(rows: Rows, blocks: Blocks, search: Search) -> NDArray[np.float32]:
 def _score_block(rows: Rows, blocks: Blocks, search: Search, block: int, visited: int) -> int:
     """Score the rows of one block against the seed, behind those that are visited; how many are visited then."""
     count, width = blocks.counts[block], search.box.shape[1]
-    scores, places = search.scores[visited : visited + count], search.places[visited : visited + count]
+    scores, seen = search.scores[visited : visited + count], search.slots[visited : visited + count]
     slots, rarity = blocks.slots[block], blocks.columns[block, width]
     tail, last, youth = rows.meta[TAIL] - 1, len(rows.slots) - 1, _youth(rows)
     for index in range(count):
-        places[index] = block * BLOCK + index
+        seen[index] = slots[index]
         scores[index] = -_worth(rarity[index], np.floor(np.float32((tail - slots[index]) & last) * youth))
     for attribute in range(width):
         add_costs(blocks, attribute, search.box[LO, attribute], blocks.columns[block, attribute, :count], scores)
@@ -373,29 +369,35 @@ def _worth(rarity: np.float32, age: np.float32) -> np.float32:
 def _candidates(rows: Rows, blocks: Blocks, search: Search, rules: Rules, visited: int, mark: int) -> int:
     """Keep the best rows, one of each person who is not in the class yet; how many."""
     share = rows.meta[HELD] // rows.meta[PERSONS] + (rows.meta[HELD] > rows.meta[PERSONS])
-    count = _keep_best(search, visited, share * max(LEAST_CHOICE, CHOICE * rules.k))
-    for index in range(count):
-        place = search.places[index]
-        search.slots[index] = blocks.slots[place // BLOCK, place % BLOCK]
+    count = _keep_best(search, visited, share * _wanted(rules, 0))
     count = _one_of_each(rows, search, count, mark)
-    for attribute in range(search.box.shape[1]):
-        column = search.columns[attribute]
-        for index in range(count):
-            column[index] = blocks.columns[search.places[index] // BLOCK, attribute, search.places[index] % BLOCK]
+    if count > 2 * _wanted(rules, 1):
+        count = _keep_best(search, count, _wanted(rules, 1))
+    for index in range(count):
+        slot = search.slots[index]
+        block, place = rows.slots[slot, CLUSTER], rows.slots[slot, AFTER]
+        for attribute in range(search.box.shape[1]):
+            search.columns[attribute, index] = blocks.columns[block, attribute, place]
     _fill_up(search, count)
     return count
 
 
 @kernel
+def _wanted(rules: Rules, count: int) -> int:
+    """Candidates to choose the next member from, when a class has so many."""
+    return max(LEAST_CHOICE, CHOICE * (rules.k - count))
+
+
+@kernel
 def _keep_best(search: Search, count: int, wanted: int) -> int:
     """Keep about as many of the scored rows as wanted, the best ones; how many."""
-    scores, places = search.scores, search.places
+    scores, slots = search.scores, search.slots
     if count <= wanted:
         return count
     limit, kept = _limit(scores[:count], wanted), 0
     for index in range(count):
         score = scores[index]
-        scores[kept], places[kept] = score, places[index]
+        scores[kept], slots[kept] = score, slots[index]
         kept += score <= limit
     return kept
 
@@ -415,18 +417,18 @@ def _narrow(search: Search, count: int, wanted: int) -> int:
 
 
 @kernel
-def _limit(scores: NDArray[np.float32], wanted: int) -> float:
+def _limit(scores: NDArray[np.float32], wanted: int) -> np.float32:
     """The score that about so many do not exceed: a sample tells well enough."""
     sample = np.empty((len(scores) + SAMPLED - 1) // SAMPLED)
     for index in range(len(sample)):
         sample[index] = scores[index * SAMPLED]
-    return nth_smallest(sample, min(len(sample) - 1, wanted // SAMPLED))
+    return np.float32(nth_smallest(sample, min(len(sample) - 1, wanted // SAMPLED)))
 
 
 @kernel
 def _one_of_each(rows: Rows, search: Search, count: int, mark: int) -> int:
     """Keep the best row of each person who is not in the class yet, the older one of equals; how many."""
-    scores, slots, places, kept = search.scores, search.slots, search.places, 0
+    scores, slots, kept = search.scores, search.slots, 0
     unique = rows.meta[HELD] == rows.meta[PERSONS]
     for index in range(count):
         score, slot, number = scores[index], slots[index], kept
@@ -442,7 +444,7 @@ def _one_of_each(rows: Rows, search: Search, count: int, mark: int) -> int:
                 number = rows.tally[person, NUMBER]
                 if number == MEMBER or not _is_better(rows, score, slot, scores[number], slots[number]):
                     continue
-        scores[number], slots[number], places[number] = score, slot, places[index]
+        scores[number], slots[number] = score, slot
     return kept
 
 
