@@ -25,6 +25,7 @@ from stream_algos import BurelW, Castle, Engine, SabreW
 SENSITIVE = "occupation"
 QUASI = tuple(name for name in PEER_QUASI if name != SENSITIVE)
 ROWS, K, DELTA, WINDOW = 30_000, 10, 5_000, 10_000
+MONDRIAN = "Mondrian"
 
 
 @cache
@@ -53,20 +54,37 @@ def panel(title: str, label: str, x: Sequence[float], lines: Mapping[str, Callab
     return Panel(title, label, x, {name: [loss(value) for value in x] for name, loss in lines.items()})
 
 
+def bounded(
+    letter: str,
+    name: str,
+    x: Sequence[float],
+    for_tables: tuple[str, type[StaticAlgorithm]],
+    for_windows: tuple[str, type[Engine]],
+) -> tuple[Panel, Panel]:
+    """Charts of a bound on the distribution in a class: of a table beside Mondrian, and of windows."""
+    (static_line, algorithm), (stream_line, engine) = for_tables, for_windows
+    losses = {
+        static_line: lambda bound: static(algorithm(k=K, **{name: bound})),
+        MONDRIAN: lambda bound: static(Mondrian(k=K, **{name: bound})),
+    }
+    windows = {stream_line: lambda bound: stream(engine, **{name: bound}, **window(WINDOW))}
+    return panel("loss of a table, k = 10", letter, x, losses), panel("loss of a stream, k = 10", letter, x, windows)
+
+
 def charts() -> dict[str, tuple[Panel, Panel]]:
     """Two charts for each parameter, by the name of its file."""
     persons, values = (2, 5, 10, 25, 50, 100), (1, 2, 3, 4, 5, 6)
     closeness, likeness = (0.05, 0.1, 0.2, 0.3, 0.5), (0.5, 1.0, 2.0, 4.0)
     delays, sizes = (200, 500, 1_000, 2_500, 5_000, 10_000), (2_000, 5_000, 10_000, 15_000)
-    castle, mondrian = f"CASTLE, δ = {DELTA:,}", "Mondrian"
+    castle = f"CASTLE, δ = {DELTA:,}"
     sabre_w, burel_w = f"SABRE_W, ω = {WINDOW:,}", f"BUREL_W, ω = {WINDOW:,}"
     return {
         "k": (
-            panel("loss of a table", "k", persons, {mondrian: lambda k: static(Mondrian(k=k))}),
+            panel("loss of a table", "k", persons, {MONDRIAN: lambda k: static(Mondrian(k=k))}),
             panel("loss of a stream", "k", persons, {castle: lambda k: stream(Castle, k=k, delta=DELTA)}),
         ),
         "l": (
-            panel("loss of a table, k = 10", "ℓ", values, {mondrian: lambda one: static(Mondrian(k=K, l=one))}),
+            panel("loss of a table, k = 10", "ℓ", values, {MONDRIAN: lambda one: static(Mondrian(k=K, l=one))}),
             panel(
                 "loss of a stream, k = 10",
                 "ℓ",
@@ -74,37 +92,8 @@ def charts() -> dict[str, tuple[Panel, Panel]]:
                 {castle: lambda one: stream(Castle, k=K, l=one, delta=DELTA)},
             ),
         ),
-        "t": (
-            panel(
-                "loss of a table, k = 10",
-                "t",
-                closeness,
-                {
-                    "SABRE": lambda t: static(Sabre(k=K, t=t)),
-                    mondrian: lambda t: static(Mondrian(k=K, t=t)),
-                },
-            ),
-            panel(
-                "loss of a stream, k = 10", "t", closeness, {sabre_w: lambda t: stream(SabreW, t=t, **window(WINDOW))}
-            ),
-        ),
-        "beta": (
-            panel(
-                "loss of a table, k = 10",
-                "β",
-                likeness,
-                {
-                    "BUREL": lambda beta: static(Burel(k=K, beta=beta)),
-                    mondrian: lambda beta: static(Mondrian(k=K, beta=beta)),
-                },
-            ),
-            panel(
-                "loss of a stream, k = 10",
-                "β",
-                likeness,
-                {burel_w: lambda beta: stream(BurelW, beta=beta, **window(WINDOW))},
-            ),
-        ),
+        "t": bounded("t", "t", closeness, ("SABRE", Sabre), (sabre_w, SabreW)),
+        "beta": bounded("β", "beta", likeness, ("BUREL", Burel), (burel_w, BurelW)),
         "delta": (
             panel("loss, k = 10", "δ", delays, {"CASTLE": lambda delta: stream(Castle, k=K, delta=delta)}),
             panel("loss, k = 100", "δ", delays, {"CASTLE": lambda delta: stream(Castle, k=100, delta=delta)}),

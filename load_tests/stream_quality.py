@@ -139,12 +139,19 @@ def both_formations(tables: Sequence[Table], settings: Sequence[dict[str, Any]])
     }
 
 
-def trends(text: str, trend: Callable[[Panel, Sequence[str]], Verdict], chart: Panel) -> tuple[Claim, Claim]:
+def likewise(text: str, verdict: Callable[[str], Verdict]) -> tuple[Claim, Claim]:
     """What the thesis claims about its own way, and whether it holds for ours too."""
-    return (
-        Claim(text, trend(chart, (ARRIVAL,))),
-        Claim("… at the deadline likewise", trend(chart, (DEADLINE,)), thesis=False),
-    )
+    return Claim(text, verdict(ARRIVAL)), Claim("… at the deadline likewise", verdict(DEADLINE), thesis=False)
+
+
+def trends(text: str, trend: Callable[[Panel, Sequence[str]], Verdict], chart: Panel) -> tuple[Claim, Claim]:
+    """A line that grows or falls."""
+    return likewise(text, lambda line: trend(chart, (line,)))
+
+
+def below_condensation(text: str, charts: Sequence[Panel]) -> tuple[Claim, Claim]:
+    """A line that stays below dynamicGroup's."""
+    return likewise(text, lambda line: ordered(charts, line, CONDENSED))
 
 
 @dataclass
@@ -289,8 +296,7 @@ class Clusters:
             charts,
             (
                 *trends("CASTLE's loss falls as δ grows", falls, charts[1]),
-                Claim("at the longest delay CASTLE loses less", ordered(last, ARRIVAL, CONDENSED)),
-                Claim("… at the deadline likewise", ordered(last, DEADLINE, CONDENSED), thesis=False),
+                *below_condensation("at the longest delay CASTLE loses less", last),
             ),
         )
 
@@ -315,10 +321,7 @@ class Clusters:
             "5.11",
             "queries, against dynamicGroup (4 numbers, δ = 20,000)",
             charts,
-            (
-                Claim("CASTLE's error is below dynamicGroup's", ordered(charts, ARRIVAL, CONDENSED)),
-                Claim("… at the deadline likewise", ordered(charts, DEADLINE, CONDENSED), thesis=False),
-            ),
+            below_condensation("CASTLE's error is below dynamicGroup's", charts),
         )
 
     def diversity(self) -> Iterator[Figure]:
