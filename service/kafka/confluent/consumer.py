@@ -37,6 +37,7 @@ class ConfluentConsumer:
             allow_auto_create_topics=False,
             partition_assignment_strategy="range",
             fetch_wait_max_ms=100,  # what is sought or resumed waits for the fetch under way
+            fetch_queue_backoff_ms=10,  # a full queue is taken in less than librdkafka's own second, and then runs dry
             session_timeout_ms=settings.session_timeout_ms,
             heartbeat_interval_ms=settings.heartbeat_interval_ms,
             max_poll_interval_ms=max(settings.max_poll_interval_ms, settings.session_timeout_ms),
