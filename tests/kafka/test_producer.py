@@ -212,3 +212,26 @@ def test_a_transaction_whose_request_got_no_answer_is_no_reason_to_give_up():
     """kafka-python calls it fatal, and wraps it into the most general of its errors."""
     assert isinstance(translate(kp.KafkaError("for unknown reasons: RequestTimedOutError")), RetriableError)
     assert isinstance(translate(kp.UnsupportedVersionError("too old")), FatalError)
+
+
+@pytest.mark.parametrize("world", ["confluent-kafka"], indirect=True)
+def test_a_flush_that_confluent_kafka_ends_without_a_reason_is_repeated(world):
+    class Unreasonable:
+        def __init__(self, producer):
+            self._producer, self.failures = producer, [SystemError("returned NULL without setting an exception")]
+
+        def __getattr__(self, name):
+            return getattr(self._producer, name)
+
+        def flush(self, seconds):
+            if self.failures:
+                raise self.failures.pop()
+            return self._producer.flush(seconds)
+
+    partition, producer = world.topic(), world.producer()
+    producer._producer = Unreasonable(producer._producer)
+    producer.begin()
+    assert producer.produce_and_wait(partition, b"one") == 0
+    producer.commit()
+    assert world.read(partition) == [b"one"]
+    assert producer._producer.failures == []

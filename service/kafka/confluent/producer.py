@@ -113,7 +113,10 @@ class ConfluentProducer:
 
     def _require_delivered(self) -> None:
         with self._in_transaction():
-            waiting = self._producer.flush(self._patience)
+            try:
+                waiting = self._producer.flush(self._patience)
+            except SystemError:  # confluent-kafka 2.16, rarely, when a fatal error arrives meanwhile: it names none
+                waiting = self._producer.flush(self._patience)
         if waiting:
             raise AbortableError(f"{waiting} records were not acknowledged within {self._patience} s")
 
