@@ -21,6 +21,8 @@ class LightRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """What answers a request."""
+        if self.dependencies:
+            raise TypeError(f"{self.path}: a light route asks for its dependencies in its signature, else none is run")
         endpoint: Callable[..., Coroutine[Any, Any, Response]] = self.endpoint
         hints = get_type_hints(endpoint, include_extras=True)
         dependencies = {

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 import pytest
-from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.testclient import TestClient
 
 from service.api.errors import install
@@ -69,3 +69,10 @@ def test_the_routes_for_jobs_are_light():
         "/v1/jobs": LightRoute,
         "/v1/jobs/{job_id}": LightRoute,
     }
+
+
+def test_a_dependency_that_nobody_would_run_is_refused():
+    """A router's or an app's: a check of who is asking could hide there."""
+    guarded = APIRouter(route_class=LightRoute, dependencies=[Depends(caller)])
+    with pytest.raises(TypeError, match="in its signature"):
+        guarded.get("/{place}")(endpoint)
