@@ -88,7 +88,7 @@ class Worker:
         self._refused: dict[Partition, list[Refused]] = {}
         self._stopped: dict[Partition, str] = {}
         # One thread per core; an engine is always in the same one, so it takes its events in order.
-        self._engines = [ThreadPoolExecutor(1, "engines") for _ in os.sched_getaffinity(0)]
+        self._engines = [ThreadPoolExecutor(1, "engines") for _ in range(os.cpu_count() or 1)]
         self._pushes: list[tuple[Partition, InputPartition, Future[None]]] = []
         self._lag_at = 0.0
 
