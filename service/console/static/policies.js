@@ -138,6 +138,7 @@ function policyEditor(onchanged) {
   async function check() {
     clearTimeout(timer);
     checked = null;
+    save.disabled = true;
     const asked = text.value;
     let problems = [];
     try {

@@ -135,6 +135,7 @@ class Console:
         self.url = url
         self.saved = saved
         self._secret = secret
+        self._known: frozenset[str] = frozenset()
         saved.mkdir(exist_ok=True)
         driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(saved)})
 
@@ -208,15 +209,26 @@ class Console:
 
     def submit(self, table: Path = ADULT / "people.csv", policy: Path = ADULT / "policy.yaml") -> None:
         """Fill in the form for jobs and send it."""
+        self._known = self._jobs()
         self.choose("jobs", "Table", table)
         self.choose("jobs", "Policy file", policy)
         self.choose("jobs", "Hierarchy files", *HIERARCHIES)
         self.press("#panel-jobs form", "Submit job")
 
     def newest_job(self, state: str, seconds: float = PATIENCE) -> str:
-        """Selector of the newest job, once it is in this state."""
-        self.until_text(".jobs li:first-child .badge", state, seconds)
-        return f".jobs li#{self.one('.jobs li:first-child').get_attribute('id')}"
+        """Selector of the job submitted last, once the page shows it in this state."""
+        # Until the upload has ended, the first row is a job of another test.
+        job = self.until(lambda: next((row for row in self._shown() if row not in self._known), None), seconds)
+        self.until_text(f"#{job} .badge", state, seconds)
+        return f".jobs li#{job}"
+
+    def _shown(self) -> list[str]:
+        return self.js("return [...document.querySelectorAll('.jobs > li')].map((it) => it.id)")
+
+    def _jobs(self) -> frozenset[str]:
+        """What the rows of all jobs that the service knows are called."""
+        answer = httpx.get(f"{self.url}v1/jobs?limit=100", headers={"Authorization": f"Bearer {self._secret}"})
+        return frozenset(f"job-{job['id']}" for job in answer.raise_for_status().json()["jobs"])
 
     def download(self, name: str) -> Path:
         path = self.saved / name
