@@ -33,9 +33,11 @@ unit: $(READY)  ## pytest
 	@echo "==> pytest"
 	@$(BIN)/python -m pytest -m "not soak" -n 2 --dist loadgroup
 
-soak: $(READY)  ## the long runs
+soak: $(READY)  ## the long runs, and the property tests with new examples
 	@echo "==> pytest, the long ones"
 	@$(BIN)/python -m pytest -m soak --timeout 0
+	@echo "==> pytest, properties with new examples"
+	@$(BIN)/python -m pytest -m "hypothesis and not soak" --hypothesis-profile new -n 2 --dist loadgroup
 
 bench: $(READY)  ## every benchmark, small, within 20 minutes; writes docs/numbers.md
 	@$(BIN)/python -m load_tests.bench

@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis' profile, tools that a machine may lack, and the two Kafka brokers.
+"""What all tests share: hypothesis' profiles, tools that a machine may lack, and the two Kafka brokers.
 
 Tools. `@pytest.mark.needs_tool("kcat")` skips a test where the tool is missing, and fails it where
 `PORTCULLIS_REQUIRE` (a comma list, set in CI) names it. The end of every run says which tools took part.
@@ -16,13 +16,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.kafka import real_kafka as apache
 
-# A first example may compile a kernel, and machines are shared: no test asserts a speed.
-settings.register_profile("portcullis", deadline=None)
-settings.load_profile("portcullis")
+# A first example may compile a kernel, and machines are shared: no test asserts a speed. `make test` tries the same
+# examples each time, so that a change is judged by what it changed; `make soak` looks for new ones.
+settings.register_profile("new", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", settings.get_profile("new"), derandomize=True)
+settings.load_profile("same")
 
 BROKER_FIXTURES = {"bootstrap", "embedded_kafka", "real_kafka", "real_bootstrap"}
 EXISTING_BROKER = "PORTCULLIS_TEST_BOOTSTRAP"

@@ -44,24 +44,21 @@ export function field(label, input, hint) {
 export const button = (text, onclick, kind = "quiet") =>
   h("button", { type: "button", className: kind, onclick }, text);
 
-/** Make a button of what cannot be undone: it wants a second press, soon after the first. */
+/** Make a button of what cannot be undone: it wants a second press, before anything else is done. */
 export function twice(made, warning, action) {
   const text = made.textContent;
-  let timer = null;
-  const calm = () => {
-    timer = null;
-    made.textContent = text;
-  };
+  const asking = `Really ${text.toLowerCase()}?`;
+  const calm = () => (made.textContent = text);
+  made.addEventListener("blur", calm);
   made.addEventListener("click", () => {
-    if (timer === null) {
-      made.textContent = `Really ${text.toLowerCase()}?`;
-      say(warning);
-      timer = setTimeout(calm, 4_000);
+    if (made.textContent === asking) {
+      calm();
+      action();
       return;
     }
-    clearTimeout(timer);
-    calm();
-    action();
+    made.textContent = asking;
+    made.focus(); // Not every browser gives it to a button that is pressed.
+    say(warning);
   });
   return made;
 }

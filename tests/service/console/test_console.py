@@ -101,6 +101,8 @@ def test_a_running_job_with_another_guarantee_is_cancelled_and_deleted(console, 
     console.press(job, "Cancel")
     console.until_text(f"{job} .badge", "cancelled")
     console.press(job, "Delete")
+    console.keys(Keys.TAB)
+    console.press(job, "Delete")
     console.press(job, "Really delete?")
     console.until(lambda: not console.all(job))
 
