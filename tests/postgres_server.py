@@ -34,7 +34,7 @@ def _serve(directory: Path) -> Iterator[str]:
     command = [*as_user, programs / "postgres", "-D", directory / "data", *options]
     server = subprocess.Popen(command, stderr=subprocess.DEVNULL, cwd=directory)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 240
         asking = [programs / "pg_isready", "-h", "127.0.0.1", "-p", str(port)]
         while subprocess.run(asking, capture_output=True, check=False).returncode:
             assert time.monotonic() < deadline
@@ -43,4 +43,4 @@ def _serve(directory: Path) -> Iterator[str]:
         yield f"postgresql://portcullis@127.0.0.1:{port}/postgres"
     finally:
         server.send_signal(signal.SIGINT)
-        server.wait(30)
+        server.wait(120)

@@ -157,7 +157,7 @@ class RealKafka:
         if self._process is not None:
             self._process.send_signal(sign)
             try:
-                self._process.wait(30)
+                self._process.wait(60)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()

@@ -126,7 +126,7 @@ def test_the_program_runs_until_it_is_told_to_stop(tmp_path):
     try:
         assert "not for production" in process.stdout.readline()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(120) == 0
     finally:
         process.kill()
         process.communicate()
