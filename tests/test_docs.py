@@ -206,9 +206,10 @@ def test_from_zero_to_an_anonymized_topic(tmp_path, monkeypatch):
     with started_process(broker, tmp_path):
         with started_process(run, tmp_path):
             wait_for(f"http://127.0.0.1:{status}/readyz", tmp_path)
-            _, told = [program(block.text.replace("9092", port)) for block in WALK]
-            with urllib.request.urlopen(f"http://127.0.0.1:{status}/status") as answer:
-                counts = json.load(answer)["counts"]
+            produce, consume = [block.text.replace("9092", port) for block in WALK]
+            program(produce)
+            counts = counts_when_all_left(f"http://127.0.0.1:{status}/status")
+            told = program(consume)
             with started_process(serve, tmp_path):
                 wait_for(f"http://127.0.0.1:{api}/readyz", tmp_path)
                 with urllib.request.urlopen(f"http://127.0.0.1:{api}/v1/streams") as answer:
@@ -260,6 +261,18 @@ def program(text):
     return done.stdout.splitlines()
 
 
+def counts_when_all_left(url):
+    """What a worker counted, when none of the guide's thousand events is in it any more."""
+    deadline = time.monotonic() + 240
+    while True:
+        with urllib.request.urlopen(url) as answer:
+            counts = json.load(answer)["counts"]
+        if counts.get("released", 0) + counts.get("suppressed", 0) == 1000:
+            return counts
+        assert time.monotonic() < deadline, counts
+        time.sleep(0.2)
+
+
 @contextlib.contextmanager
 def started_process(line, folder):
     with (folder / "log").open("ab") as log:
@@ -269,7 +282,7 @@ def started_process(line, folder):
         yield
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(120)
 
 
 def wait_for(url, folder):

@@ -12,6 +12,7 @@ import pytest
 
 from service.broker import Broker, BrokerError
 from service.kafka import KafkaSettings, Partition, connect
+from service.ports import free_port
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "no-such-host.invalid"])
@@ -118,10 +119,7 @@ def test_retention_by_size_is_seen_by_clients():
 
 
 def test_the_program_runs_until_it_is_told_to_stop(tmp_path):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    code = f"from service.broker import run_broker; run_broker(port={port})"
+    code = f"from service.broker import run_broker; run_broker(port={free_port()})"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=os.environ)
     try:
         assert "not for production" in process.stdout.readline()
