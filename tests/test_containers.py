@@ -262,7 +262,7 @@ def running(name, changes, log):
         yield
     finally:
         process.terminate()
-        assert process.wait(60) in {0, -15}, log.read_text()
+        assert process.wait(120) in {0, -15}, log.read_text()
 
 
 def until(holds, process=None, seconds=240):

@@ -41,7 +41,10 @@ def say_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     table = Table(*columns, box=box.SIMPLE_HEAD)
     for row in rows:
         table.add_row(*(Text(str(cell)) for cell in row))
-    Console(file=sys.stdout, width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
+    screen = Console(file=sys.stdout, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    with screen.capture() as drawn:  # rich would end the command itself, and with 1, when nobody reads on
+        screen.print(table)
+    typer.echo(drawn.get(), nl=False)
 
 
 def say_written(out: Path, seconds: float, *reports: Path | None) -> None:

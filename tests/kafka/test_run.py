@@ -107,7 +107,7 @@ def test_workers_are_replaced_stop_on_sigterm_and_drain_into_a_new_policy(place)
         eventually(lambda: max(released(client)) >= 40 and len(released(client)) > 60)
     finally:
         run.terminate()
-        _, errors = run.communicate(timeout=60)
+        _, errors = run.communicate(timeout=240)
     assert run.returncode == 0, errors.decode()
     assert b"starting another" in errors
 
@@ -116,10 +116,10 @@ def test_workers_are_replaced_stop_on_sigterm_and_drain_into_a_new_policy(place)
     eventually(lambda: status(port).get("stopped"))
     assert "portcullis drain" in status(port)["stopped"]["0"]
     alone.terminate()
-    alone.communicate(timeout=60)
+    alone.communicate(timeout=240)
 
     drain = portcullis("drain", policy(directory, 3), "--bootstrap", bootstrap, stdout=subprocess.PIPE)
-    output, errors = drain.communicate(timeout=120)
+    output, errors = drain.communicate(timeout=240)
     assert drain.returncode == 0, errors.decode()
     assert b"run-test.raw/1: drained up to offset" in output
 
@@ -130,7 +130,7 @@ def test_workers_are_replaced_stop_on_sigterm_and_drain_into_a_new_policy(place)
         eventually(lambda: max(released(client)) >= 80 and len(released(client)) > 90)
     finally:
         alone.terminate()
-        alone.communicate(timeout=60)
+        alone.communicate(timeout=240)
     assert alone.returncode == 0
     assert len(released(client)) == len(set(released(client)))
 
@@ -140,7 +140,7 @@ def test_what_cannot_work_ends_with_status_2_and_a_reason(place):
     path = directory / "late.yaml"
     path.write_text(POLICY.format(name="run-test", k=3).replace("seconds: 5", "seconds: 0.5"))
     run = portcullis("run", path, "--bootstrap", bootstrap)
-    _, errors = run.communicate(timeout=60)
+    _, errors = run.communicate(timeout=240)
     assert run.returncode == 2
     assert b"delay.seconds" in errors
     assert b"more than 1" in errors

@@ -84,9 +84,9 @@ def test_ctrl_c_ends_everything_in_order_and_without_a_word_too_many(ending):
         told += line
     assert f"{sys.executable} -c" in told
     console = re.search(r"Console: (\S+)", told)[1]
-    eventually(lambda: b"orders" in fetched(f"{console}v1/streams"), 60)
+    eventually(lambda: b"orders" in fetched(f"{console}v1/streams"))
     os.killpg(demo.pid, ending)  # as a terminal does
-    rest, said = demo.communicate(timeout=120)
+    rest, said = demo.communicate(timeout=240)
     assert (rest, said, demo.returncode) == ("stopping\n", "", 0)
     worker = re.search(r"worker on http://127.0.0.1:(\d+)/", told)[1]
     with pytest.raises(OSError, match="refused"):
