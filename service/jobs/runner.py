@@ -116,9 +116,9 @@ class JobRunner:
     def _cycle(self) -> None:
         for slot in self._slots:
             slot.start()
+        self._look_at_leases()  # first: after a pause of the machine our own would look like those of the dead
         if self._is_due("sweep", _SWEEP_SECONDS):
             self._sweep()
-        self._look_at_leases()
         for slot in self._slots:
             if slot.is_free() and not self._claim(slot):
                 break

@@ -229,7 +229,7 @@ def test_fifty_jobs_at_once_are_all_done_once(live):
 
 
 def test_a_service_that_stops_or_dies_goes_on_where_it_was(tmp_path):
-    service = ServiceProcess(tmp_path / "data", job_workers=1, lease_seconds=5).start()
+    service = ServiceProcess(tmp_path / "data", job_workers=1, lease_seconds=10).start()
     running = submit(service.client, policy_text("slow"))
     waiting = submit(service.client)
     service.worker_pid(running)

@@ -9,7 +9,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
-from service.jobs import Job, StoredPolicy, new_id, open_database
+from service.jobs import Job, JobFiles, JobRunner, RunnerLimits, StoredPolicy, new_id, open_database
 from service.jobs.tables import METADATA
 from service.problems import problem
 
@@ -86,6 +86,18 @@ def test_a_renewed_lease_is_left_alone(stores):
     store.renew("alive", 60)
     time.sleep(0.05)
     store.take_up()
+    assert store.counts() == {"running": 1}
+
+
+def test_a_runner_does_not_take_itself_for_dead_after_a_pause_of_the_machine(stores, tmp_path, monkeypatch):
+    store = stores()
+    limits = RunnerLimits(processes=1, memory=1, seconds=1e9, lease=60, keep=60, columns=9, table_bytes=9)
+    runner = JobRunner(store, JobFiles(tmp_path), limits, ended=print)
+    monkeypatch.setattr(runner._slots[0], "start", lambda: None)
+    store.add(job(), most=9)
+    runner._slots[0].job = store.claim(runner._name, 0.01)
+    time.sleep(0.05)
+    runner._cycle()
     assert store.counts() == {"running": 1}
 
 
