@@ -13,7 +13,7 @@ from typing import Any
 
 from microdata import Attribute, Category, Schema
 
-DECODER_VERSION = 1
+DECODER_VERSION = 2
 """Raised whenever the same record would be encoded to another row than before."""
 
 

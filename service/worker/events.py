@@ -83,7 +83,7 @@ class EventDecoder:
     def decode(self, batch: RecordBatch) -> Events:
         """Rows and refusals of one batch."""
         objects, rows, refused = self._parse(batch)
-        columns = {name: _column(list(map(self._getters[name], objects))) for name in self._encoded.fields()}
+        columns = {name: _column(self._values(name, objects, None)) for name in self._encoded.fields()}
         keys = [batch.keys[row] for row in rows] if self._by_key else None
         encoded = encode(self._encoded, pa.table(columns), keys)
         offsets, bad = batch.offsets[rows], encoded.refusals.first_per_row()
@@ -93,7 +93,7 @@ class EventDecoder:
         ]
         public = np.empty((len(encoded.rows), len(self._public)), object)
         for place, name in enumerate(self._public):
-            texts = list(map(bytes, map(self._getters[name], objects)))
+            texts = list(map(bytes, self._values(name, objects, _ABSENT)))
             public[:, place] = np.array(texts, object)[encoded.rows]
         table = encoded.table
         refused.sort(key=attrgetter("offset"))
@@ -110,16 +110,37 @@ class EventDecoder:
                 refused.append(Refused(int(batch.offsets[row]), WHOLE_RECORD, Reason.TOO_LARGE))
             else:
                 try:
+                    # What is passed on or skipped unread is not looked into by the decoder.
+                    _ = value.isascii() or value.decode()
                     objects.append(decode(value))
                     rows.append(row)
                 except msgspec.ValidationError as error:
                     # The message holds types and the field's path, but only the path is sure to be free of values.
-                    path = _ERROR_PATH.search(str(error))
-                    field = path.group(1) if path and path.group(1) in self._getters else WHOLE_RECORD
-                    refused.append(Refused(int(batch.offsets[row]), field, Reason.WRONG_TYPE))
+                    refused.append(Refused(int(batch.offsets[row]), self._field_of(error), Reason.WRONG_TYPE))
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                     refused.append(Refused(int(batch.offsets[row]), WHOLE_RECORD, Reason.NOT_JSON))
         return objects, rows, refused
+
+    def _field_of(self, error: msgspec.ValidationError) -> str:
+        """The declared field that is wrong, or the first one inside of what is wrong."""
+        found = _ERROR_PATH.search(str(error))
+        path = found.group(1) if found else ""
+        return next((name for name in self._getters if f"{name}.".startswith(f"{path}.")), WHOLE_RECORD)
+
+    def _values(self, name: str, objects: list[Any], absent: Any) -> list[Any]:
+        """One field of each record."""
+        get = self._getters[name]
+        try:
+            return list(map(get, objects))
+        except AttributeError:  # the object that holds the field is null in some record
+            return [_got(get, record, absent) for record in objects]
+
+
+def _got(get: attrgetter[Any], record: Any, absent: Any) -> Any:
+    try:
+        return get(record)
+    except AttributeError:
+        return absent
 
 
 def _struct(kinds: dict[str, tuple[Any, Any]]) -> tuple[type[msgspec.Struct], dict[str, str]]:
@@ -139,7 +160,7 @@ def _struct(kinds: dict[str, tuple[Any, Any]]) -> tuple[type[msgspec.Struct], di
             paths[head] = attribute
         else:
             inner, inner_paths = _struct(below)
-            members.append((attribute, inner, msgspec.field(default_factory=inner)))
+            members.append((attribute, inner | None, msgspec.field(default_factory=inner)))
             paths |= {f"{head}.{name}": f"{attribute}.{path}" for name, path in inner_paths.items()}
     return msgspec.defstruct("Event", members, rename=rename, gc=False), paths
 
@@ -148,5 +169,5 @@ def _column(values: list[Any]) -> pa.Array:
     """One decoded field as an Arrow column; integers among texts count by their digits."""
     try:
         return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         return pa.array([None if value is None else str(value) for value in values], pa.string())

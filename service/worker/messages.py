@@ -110,8 +110,7 @@ def _value_texts(attribute: Attribute) -> np.ndarray[tuple[int], np.dtype[np.obj
     if isinstance(attribute, Category):
         values: list[object] = list(attribute.hierarchy.leaves)
     else:
-        grid = attribute.low + np.arange(attribute.size or 0) * (attribute.grid or 1.0)
-        values = [int(v) if attribute.integer else float(v) for v in grid]
+        values = [int(value) if attribute.integer else float(value) for value in attribute.values()]
     texts = np.empty(len(values), object)
     texts[:] = [msgspec.json.encode(value) for value in values]
     return texts
