@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -76,11 +76,11 @@ class Worker:
         self._id = f"{stream.group}.{settings.instance or secrets.token_hex(8)}"
         self._consumer = client.group_consumer(stream.group)
         self._reader = client.reader()
+        self._dirty_reader = client.reader(dirty=True)
         try:
             self._look_at_topics()
         except BaseException:
-            self._consumer.close()
-            self._reader.close()
+            self._disconnect()
             raise
         self._token: GroupToken | None = None
         self._producer: TransactionalProducer | None = None
@@ -115,7 +115,13 @@ class Worker:
         limit = min(self._settings.max_event_bytes, self._messages.largest_event)
         self._decoder = EventDecoder(self.stream.schema, limit)
         self._restorer = Restorer(
-            self.stream, self._topics, self._client, self._consumer, self._reader, self._decoder, self._settings
+            self.stream,
+            self._topics,
+            self._consumer,
+            self._reader,
+            self._dirty_reader,
+            self._decoder,
+            self._settings,
         )
 
     def close(self) -> None:
@@ -126,8 +132,12 @@ class Worker:
         self._partitions.clear()
         if self._producer is not None:
             self._producer.close()
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         self._consumer.close()
         self._reader.close()
+        self._dirty_reader.close()
 
     # -- one cycle ---------------------------------------------------------------------------------------------------
 
@@ -244,7 +254,7 @@ class Worker:
         states = {place: each.next_state(publications[place], drained=drained) for place, each in dirty.items()}
         try:
             token.require_current()
-            self._transact(token, dirty, publications, states)
+            self._transact(self._ready_producer(), token, publications, states)
         except UnclearError:
             log.warning("a commit's outcome is unknown: everything is restored from what is durable")
             self._discard()
@@ -257,19 +267,18 @@ class Worker:
 
     def _transact(
         self,
+        producer: TransactionalProducer,
         token: GroupToken,
-        dirty: dict[Partition, InputPartition],
         publications: dict[Partition, Publication],
         states: dict[Partition, State],
     ) -> None:
         """All bytes are encoded before the transaction opens, and it does not span a poll."""
         tick = self._tick()
-        letters = [dead_letter(place, refused) for place in dirty for refused in self._refused.get(place, [])]
+        letters = [dead_letter(place, refused) for place in states for refused in self._refused.get(place, [])]
         encoded = {place: self._encoded(place, state) for place, state in states.items()}
-        producer = self._ready_producer()
         try:
             producer.begin()
-            for place in dirty:
+            for place in states:
                 for number, values in publications[place].messages.items():
                     producer.produce(Partition(self.stream.output, number), values, timestamp_ms=tick)
             if letters and self.stream.dead_letters is not None:
@@ -368,7 +377,7 @@ class Worker:
     def _restore(self, place: Partition, committed: Committed | None) -> None:
         started = time.monotonic()
         try:
-            partition = self._restorer.restore(place, committed)
+            partition = self._restorer.restore(place, committed) or self._begin(place)
         except (PartitionError, GuaranteeError) as error:
             self._halt(place, str(error))
             return
@@ -377,6 +386,23 @@ class Worker:
         self._consumer.resume([place])
         self.metrics.restored(place, partition, time.monotonic() - started)
         log.info("%s/%d: restored %d rows, going on at %d", *place, len(partition.rows), partition.position)
+
+    def _begin(self, place: Partition) -> InputPartition:
+        """Claim a partition in which no stream is under way, before anything of it is taken.
+
+        Another stream may begin with the same output at the same moment. They share the producer's id: each shuts out
+        those who opened it before and then looks what they have committed, so at most one of them gets through.
+        """
+        assert self._token is not None, "partitions are assigned by a poll"
+        self._token.require_current()
+        with closing(self._client.producer(f"{self.stream.state_topic}.{place.number}")) as producer:
+            producer.init_transactions()
+            partition = self._restorer.begin(place)
+            publication = partition.publish()
+            state = partition.next_state(publication)
+            self._transact(producer, self._token, {place: publication}, {place: state})
+        partition.committed(state, publication)
+        return partition
 
     def _halt(self, place: Partition, reason: str) -> None:
         """Stop one partition until an operator has looked; the others go on."""

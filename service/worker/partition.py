@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Schema
+from microdata import GuaranteeError, Schema
 from service.worker.decisions import join, no_release, select
 from service.worker.events import Events
 from service.worker.gate import Gate, box_key
@@ -82,12 +82,8 @@ class InputPartition:
         if self._state.engine is not None:
             self.engine.restore(self._state.engine, self.rows.batch(0))
         ids, lo, hi = self.engine.reusable()
-        owed = set(self._owed.ids[~self._owed.reused].tolist())
-        self._published = {int(i): box_key(lo[n], hi[n]) for n, i in enumerate(ids) if int(i) not in owed}
-
-    def begin(self) -> None:
-        """A first start: its position is worth committing before anything has been taken."""
-        self._changed = True
+        inside = {*self._owed.ids[~self._owed.reused].tolist(), *self._state.withheld.tolist()}
+        self._published = {int(i): box_key(lo[n], hi[n]) for n, i in enumerate(ids) if int(i) not in inside}
 
     def take(self, events: Events, position: int, now: float) -> None:
         """Take the records before `position`: rows go to the engine, refusals are counted."""
@@ -128,10 +124,18 @@ class InputPartition:
     def _decide(self, release: Release, *, thin: bool | None = None) -> None:
         if not len(release) and not len(release.suppressed):
             return
+        if self.engine.windowed:
+            self._require_undecided(release.members)
         self.thin = bool(len(release.suppressed)) if thin is None else thin
         self._changed = True
         self.totals["suppressed"] += len(release.suppressed)
         self._fresh.append(replace(release, suppressed=np.empty(0, np.int64)))
+
+    def _require_undecided(self, members: NDArray[np.int64]) -> None:
+        """Rows that stay for their window could leave again; of other engines' rows nothing is left to publish."""
+        settled = (members < self._state.position) & ~np.isin(members, self._state.pending)
+        if settled.any():
+            raise GuaranteeError(f"{int(settled.sum())} rows were decided before")
 
     @property
     def dirty(self) -> bool:
@@ -170,9 +174,15 @@ class InputPartition:
             pending=pending,
             decisions=decisions,
             needed_from=self._oldest(pending, decisions),
+            withheld=self._withheld(clusters, decisions),
             clock=self.rows.clock(),
             totals=dict(self.totals),
         )
+
+    def _withheld(self, clusters: Release, decisions: Release) -> NDArray[np.uint64]:
+        """What the engine may reuse although it neither left, nor leaves now, nor is going to."""
+        known = {*self._published, *clusters.ids.tolist(), *decisions.ids[~decisions.reused].tolist()}
+        return np.array([i for i in self.engine.reusable()[0].tolist() if i not in known], np.uint64)
 
     def _oldest(self, pending: NDArray[np.int64], decisions: Release) -> int | None:
         windows = decisions.windows[decisions.windows[:, 0] >= 0, 0]

@@ -7,15 +7,14 @@ under two boxes, and that is a privacy fault.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 
 from microdata import DataError, PortcullisError
-from service.kafka import Client, Committed, GroupConsumer, Partition, Reader
+from service.kafka import Committed, GroupConsumer, Partition, Reader, RetriableError
 from service.worker.decisions import no_release
 from service.worker.events import EventDecoder
 from service.worker.gate import Gate
@@ -52,49 +51,54 @@ class Restorer:
 
     stream: Stream
     topics: Topics
-    client: Client
     consumer: GroupConsumer
     reader: Reader
+    dirty: Reader
     decoder: EventDecoder
     settings: WorkerSettings
 
-    def restore(self, partition: Partition, committed: Committed | None) -> InputPartition:
-        """The partition as its last committed cycle left it, or as a first start."""
+    def restore(self, partition: Partition, committed: Committed | None) -> InputPartition | None:
+        """The partition as its last committed cycle left it; None where no stream is under way and one may begin."""
         state = self._state(partition, committed)
-        gate = Gate(self.stream.schema, self.stream.models)
         if state is None:
-            started = InputPartition(self.stream.schema, gate, self.stream.engine(), self._first(partition))
-            started.begin()
-            return started
-        restored = InputPartition(self.stream.schema, gate, self.stream.engine(), state)
+            return None
+        restored = self._with(state)
         self._reread(partition, state, restored)
         self._account_for_losses(partition, restored)
         restored.resume()
         return restored
 
+    def begin(self, partition: Partition) -> InputPartition:
+        """The partition where the policy says, or where a drained stream has ended.
+
+        Look only after everybody else was shut out who might begin too: they would see the same.
+        """
+        last = self._last_state(partition.number)
+        if last is None:
+            return self._with(self._first(partition))
+        self._check(partition, last)
+        if last.engine is not None:
+            raise RetriableError(f"{partition.topic}/{partition.number}: was taken over meanwhile")
+        # The new policy takes over nothing of the old one but the counts.
+        return self._with(self._fresh(partition, last.position, last.first_partitions, last.sequence, last.totals))
+
+    def _with(self, state: State) -> InputPartition:
+        gate = Gate(self.stream.schema, self.stream.models)
+        return InputPartition(self.stream.schema, gate, self.stream.engine(), state)
+
     def _state(self, partition: Partition, committed: Committed | None) -> State | None:
-        if committed is None:
+        """The state of this stream's run, None before the first and after a drained one."""
+        state = None if committed is None else self._named_state(partition, committed)
+        if state is None or state.engine is None:
+            # After a drain another stream may have gone on, of which the committed offset knows nothing.
             state = self._last_state(partition.number)
-            if state is not None:
-                log.warning("%s/%d: no committed offset, going on from its last state", *partition)
-        else:
-            state = self._named_state(partition, committed)
         if state is None:
             return None
         self._check(partition, state)
         if state.engine is None:
-            # A drained stream: the new policy starts where the old one ended, with nothing of it but the counts.
-            return State(
-                origin=self._origin(partition),
-                sequence=state.sequence,
-                position=state.position,
-                first_partitions=state.first_partitions,
-                engine=None,
-                pending=np.empty(0, np.int64),
-                decisions=no_release(self.stream.schema),
-                needed_from=None,
-                totals=state.totals,
-            )
+            return None
+        if committed is None:
+            log.warning("%s/%d: no committed offset, going on from its last state", *partition)
         return state
 
     def _named_state(self, partition: Partition, committed: Committed) -> State:
@@ -107,7 +111,10 @@ class Restorer:
                 "worker wrote; delete the group's offsets, or use another stream name"
             ) from None
         place = Partition(self.stream.state_topic, partition.number)
-        records = list(self._states(place, note.state, note.state + 1)) if self._is_there(place, note.state) else []
+        # A broker answers a commit before its markers are written, each partition's at its own time: the state may not
+        # be stable yet. Reading it waits for that.
+        is_there = note.state < self.dirty.watermarks(place).high
+        records = list(self._states(place, note.state, note.state + 1)) if is_there else []
         if not records:
             raise PartitionError(
                 f"{partition.topic}/{partition.number}: the committed offset {committed.offset} names state record "
@@ -125,21 +132,10 @@ class Restorer:
             )
         return state
 
-    def _is_there(self, place: Partition, offset: int) -> bool:
-        """Whether the log reaches that far, be it stable or not.
-
-        A broker answers a commit before its markers are written, each partition's at its own time: the offset may
-        be there when its state is not stable yet. Reading it waits for that.
-        """
-        if offset < self.reader.watermarks(place).high:
-            return True
-        with closing(self.client.reader(dirty=True)) as dirty:
-            return offset < dirty.watermarks(place).high
-
     def _last_state(self, number: int) -> State | None:
-        """The last state record of a partition, up to the end that the log has now."""
+        """The last state record of a partition, up to the end that the log has now, be it stable yet or not."""
         place = Partition(self.stream.state_topic, number)
-        marks = self.reader.watermarks(place)
+        marks = self.dirty.watermarks(place)
         last = None
         for state in self._states(place, marks.low, marks.high):
             last = state
@@ -158,11 +154,7 @@ class Restorer:
         where = f"{partition.topic}/{partition.number}"
         if (theirs.topic, theirs.partition) != (mine.topic, mine.partition):
             raise PartitionError(f"{where}: the state record is about {theirs.topic}/{theirs.partition}")
-        if theirs.stream != mine.stream and state.engine is not None:
-            raise PartitionError(
-                f"{where}: output {self.stream.output!r} is fed by stream {theirs.stream!r}; a second stream would "
-                f"publish the same events under other boxes. Drain {theirs.stream!r} first"
-            )
+        self._check_owner(partition, state)
         if theirs.topic_id != mine.topic_id:
             raise PartitionError(
                 f"{where}: the input topic was deleted and created again (its id changed), so offsets mean other events"
@@ -173,6 +165,14 @@ class Restorer:
                 "policy, then start the new one"
             )
 
+    def _check_owner(self, partition: Partition, state: State) -> None:
+        owner = state.origin.stream
+        if owner != self.stream.name and state.engine is not None:
+            raise PartitionError(
+                f"{partition.topic}/{partition.number}: output {self.stream.output!r} is fed by stream {owner!r}; a "
+                f"second stream would publish the same events under other boxes. Drain {owner!r} first"
+            )
+
     def _origin(self, partition: Partition) -> Origin:
         return Origin(
             self.stream.name, partition.topic, self.topics.input_id, partition.number, self.stream.fingerprint
@@ -181,18 +181,32 @@ class Restorer:
     def _first(self, partition: Partition) -> State:
         """A first start: where the policy says, or at the beginning for a partition that the topic got later."""
         others = (self._last_state(number) for number in range(self.topics.input_partitions))
-        first = next((state.first_partitions for state in others if state is not None), self.topics.input_partitions)
+        other = next((state for state in others if state is not None), None)
+        if other is not None:
+            self._check_owner(partition, other)
+        first = self.topics.input_partitions if other is None else other.first_partitions
         marks = self.consumer.watermarks(partition)
         earliest = self.stream.start == "earliest" or partition.number >= first
+        return self._fresh(partition, marks.low if earliest else marks.high, first)
+
+    def _fresh(
+        self,
+        partition: Partition,
+        position: int,
+        first_partitions: int,
+        sequence: int = 0,
+        totals: Mapping[str, int] | None = None,
+    ) -> State:
         return State(
             origin=self._origin(partition),
-            sequence=0,
-            position=marks.low if earliest else marks.high,
-            first_partitions=first,
+            sequence=sequence,
+            position=position,
+            first_partitions=first_partitions,
             engine=None,
             pending=np.empty(0, np.int64),
             decisions=no_release(self.stream.schema),
             needed_from=None,
+            totals=totals or {},
         )
 
     def _reread(self, partition: Partition, state: State, restored: InputPartition) -> None:

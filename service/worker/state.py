@@ -46,6 +46,8 @@ class State:
     decisions: Release
     needed_from: int | None
     """Oldest offset that a restore has to read again."""
+    withheld: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    """Clusters that the engine would reuse but that never left, because the check refused them."""
     clock: tuple[NDArray[np.int64], NDArray[np.float64]] = field(
         default_factory=lambda: (np.empty(0, np.int64), np.empty(0))
     )
@@ -71,6 +73,7 @@ class State:
         }
         arrays: dict[str, NDArray[Any]] = {
             "pending": self.pending,
+            "withheld": self.withheld,
             "clock.from": self.clock[0],
             "clock.time": self.clock[1],
         }
@@ -95,6 +98,7 @@ class State:
                 pending=arrays["pending"],
                 decisions=Release(**_below("decisions.", arrays)),
                 needed_from=head["needed_from"],
+                withheld=arrays["withheld"],
                 clock=(arrays["clock.from"], arrays["clock.time"]),
                 totals=head["totals"],
             )

@@ -91,8 +91,8 @@ def test_a_successor_goes_on_where_a_killed_worker_left_its_commits(town):
     first.close = lambda: None  # a killed process says no goodbye
     first._finish = lambda: None
     town.stop()
-    for part in (first._producer, first._consumer, first._reader):
-        part.close()
+    first._producer.close()
+    first._disconnect()
     town.feed(*people(100, 9, start=100))
     second = town.start()
     town.until(lambda: second.metrics.unready() is None)
@@ -185,11 +185,10 @@ def test_output_without_its_state_is_caught(town, monkeypatch):
     """The transaction broken on purpose: clusters are published, but state and offset are not committed with them."""
     town.feed(*people(100, 9))
 
-    def without_state(self, token, dirty, publications, states):
-        del token, states
-        producer = self._ready_producer()
+    def without_state(self, producer, token, publications, states):
+        del token
         producer.begin()
-        for place in dirty:
+        for place in states:
             for number, values in publications[place].messages.items():
                 producer.produce(Partition(self.stream.output, number), values)
         producer.flush()
@@ -305,6 +304,65 @@ def test_a_second_stream_into_the_same_output_is_refused(town):
     run_once(town, event(1, 1))
     worker = town.start(town.worker(renamed(town.stream, name=town.stream.name + "-2")))
     assert "is fed by stream" in stopped_reason(town, worker)
+
+
+def test_of_two_streams_that_begin_with_an_output_at_the_same_moment_one_goes_on(town):
+    """The second one begins and claims the output between the first one's look and its claim."""
+    first, second = town.worker(), town.worker(renamed(town.stream, name=town.stream.name + "-2"))
+    begin = first._restorer.begin
+
+    class Slow:
+        def __getattr__(self, name):
+            return getattr(restorer, name)
+
+        def begin(self, place):
+            first._restorer = restorer
+            looked = begin(place)
+            town.start(second)
+            town.until(lambda: second.metrics.unready() is None)
+            return looked
+
+    restorer, first._restorer = first._restorer, Slow()
+    town.feed(*people(60, 9))
+    town.start(first)
+    assert "is fed by stream" in stopped_reason(town, first)
+    town.until_all_left(second, 60)
+    town.stop()
+    assert first.metrics.status()["counts"].get("taken", 0) == 0
+    assert len(town.released()) == len(set(town.released()))
+
+
+def test_the_stream_before_goes_on_only_where_the_one_after_it_has_ended(town):
+    """Back to an earlier stream of another name: its own offset is older than what has left since."""
+    other = renamed(town.stream, name=town.stream.name + "-2")
+    run_once(town, *people(20, 9))
+    town.worker().drain()
+    town.feed(*people(20, 9, start=20))
+    worker = town.start(town.worker(other))
+    town.until(lambda: worker.metrics.status()["counts"].get("taken", 0) >= 20)
+    town.stop()
+    assert "is fed by stream" in stopped_reason(town, town.start())
+    town.stop()
+    end = town.worker(other).drain()[0]
+    town.feed(*people(20, 9, start=40))
+    back = town.start()
+    town.until(lambda: max(town.released()) >= 40)
+    town.until_settled(back, 15)
+    town.stop()
+    released = town.released()
+    assert len(released) == len(set(released))
+    assert back.metrics.status()["counts"]["taken"] == 20
+    assert back.metrics.status()["partitions"] == {}
+    assert end > 20
+
+
+def test_a_second_stream_gets_no_partition_that_the_first_one_has_not_begun_yet(town):
+    run_once(town, event(1, 1))
+    town.world.admin.grow_partitions(town.stream.input, 2)
+    other = town.worker(renamed(town.stream, name=town.stream.name + "-2"))
+    town.start(other)
+    town.until(lambda: len(other.metrics.status()["stopped"]) == 2)
+    assert all("is fed by stream" in reason for reason in other.metrics.status()["stopped"].values())
 
 
 def test_a_committed_offset_whose_state_is_gone_stops_the_partition(town):
