@@ -1,0 +1,158 @@
+"""A Kafka on paper: topics are lists, a transaction counts when it commits, and every call is written down in order.
+
+Brokers show what happens; this shows in which order it was asked for, and lets a test choose the moment of a rebalance.
+"""
+
+from collections import defaultdict
+from uuid import UUID
+
+import numpy as np
+
+from service.kafka import Committed, GroupToken, Partition, RecordBatch, TopicDescription, UnknownTopicError, Watermarks
+
+
+class Paper:
+    """Client, consumer, reader, producer and administrator in one: there is one of each."""
+
+    name = "paper"
+
+    def __init__(self, partitions=1, **config):
+        self.logs = defaultdict(list)
+        self.committed_offsets = {}
+        self.calls = []
+        self.owned = frozenset()
+        self.generation, self.member = 1, "me"
+        self.polls = 0
+        self.errors = {}
+        """What a call of this name raises, once."""
+        self._partitions, self._config = partitions, config
+        self._positions, self._paused, self._coming, self._open = {}, set(), [], []
+
+    def _call(self, name, *about):
+        self.calls.append((name, *about))
+        if name in self.errors:
+            raise self.errors.pop(name)
+
+    def assign(self, *numbers):
+        """What the next poll tells the member to own."""
+        self._coming.append(frozenset(Partition("raw", number) for number in numbers))
+
+    # -- client
+
+    def group_consumer(self, _):
+        return self
+
+    def reader(self, *, dirty=False):
+        del dirty
+        return self
+
+    def admin(self):
+        return self
+
+    def producer(self, _):
+        return self
+
+    def close(self):
+        pass
+
+    # -- administrator
+
+    def describe_topic(self, name):
+        state = {"cleanup.policy": "compact", "max.message.bytes": "9000000"} if name.endswith(".state") else {}
+        return TopicDescription(name, UUID(int=7), self._partitions, state | self._config)
+
+    def create_topic(self, *_):
+        pass
+
+    def list_topics(self):
+        raise UnknownTopicError
+
+    # -- consumer and reader
+
+    def subscribe(self, _, assigned, revoked, __):
+        self._told = assigned, revoked
+
+    def poll(self, _, most):
+        self._call("poll")
+        self.polls += 1
+        if self._coming:
+            now = self._coming.pop(0)
+            if gone := sorted(self.owned - now):
+                self._told[1](gone)
+            self.owned = now
+            self._told[0](sorted(now))
+            self._paused = set(now)
+        batches = [self._batch(place, most) for place in sorted(self.owned - self._paused)]
+        return [batch for batch in batches if len(batch)]
+
+    def _batch(self, place, most):
+        start = self._positions[place]
+        batch = next(iter(self.read(place, start, min(start + most, len(self.logs[place])), 0)))
+        self._positions[place] += len(batch)
+        return batch
+
+    def assignment(self):
+        return self.owned
+
+    def seek(self, place, offset):
+        self._positions[place] = offset
+
+    def pause(self, places):
+        self._paused |= set(places)
+
+    def resume(self, places):
+        self._paused -= set(places)
+
+    def group_token(self):
+        self._call("token")
+        return GroupToken("g", self.generation, self.member, self.polls)
+
+    def committed(self, places):
+        return {place: self.committed_offsets.get(place) for place in places}
+
+    def watermarks(self, place):
+        return Watermarks(0, len(self.logs[place]))
+
+    def read(self, place, start, stop, _):
+        keys, values = zip(*self.logs[place][start:stop], strict=True) if stop > start else ((), ())
+        offsets = np.arange(start, max(start, stop))
+        yield RecordBatch(place, offsets, offsets, list(keys), list(values))
+
+    # -- producer
+
+    def init_transactions(self):
+        self._call("init")
+        self._open = []
+
+    def begin(self):
+        self._call("begin")
+
+    def produce(self, place, values, keys=None, timestamp_ms=None):
+        self._call("produce", place.topic, timestamp_ms)
+        keys = keys or [None] * len(values)
+        self._open += [(place, key, value) for key, value in zip(keys, values, strict=True)]
+
+    def produce_and_wait(self, place, value, key=None, timestamp_ms=None):
+        self._call("wait", place.topic, timestamp_ms)
+        self._open.append((place, key, value))
+        return len(self.logs[place]) + sum(where == place for where, _, _ in self._open) - 1
+
+    def flush(self):
+        self._call("flush")
+
+    def send_offsets(self, offsets, token):
+        self._call("offsets", dict(offsets), token)
+        self._open.append(offsets)
+
+    def commit(self):
+        self._call("commit")
+        for what in self._open:
+            if isinstance(what, dict):
+                self.committed_offsets |= {place: Committed(*committed) for place, committed in what.items()}
+            else:
+                self.logs[what[0]].append(what[1:])
+        self._open = []
+
+    def abort(self):
+        self._call("abort")
+        self._open = []

@@ -1,0 +1,247 @@
+"""One cycle of the worker, call by call: DESIGN 6.2, 6.5 and 6.6 where a broker cannot be asked for the moment."""
+
+import json
+import logging
+import threading
+from functools import partial
+
+import pytest
+from chunks import Chunks
+from paper_kafka import Paper
+from prometheus_client import generate_latest
+from test_crashes import SCHEMA
+
+from microdata import GuaranteeError
+from service.kafka import AbortableError, FatalError, Partition, RetriableError, UnclearError
+from service.worker.loop import Worker
+from service.worker.metrics import Metrics
+from service.worker.settings import WorkerSettings
+from service.worker.stream import Stream
+
+RAW, RAW_1 = Partition("raw", 0), Partition("raw", 1)
+STATE = "portcullis.safe.state"
+
+
+def event(trace, person, **other):
+    fields = {"who": person, "age": 7, "city": "a", "item": "x", "trace": trace}
+    return None, json.dumps(fields | other).encode()
+
+
+class Hall:
+    """A worker on paper, turned by hand."""
+
+    def __init__(self, partitions=1, k=2, seconds=None):
+        self.paper, self.now = Paper(partitions), 1000.0
+        engine = partial(Chunks, SCHEMA, k=k, seconds=seconds)
+        self.stream = Stream(
+            "s", "raw", "safe", SCHEMA, engine().models(), engine, "f", "earliest", dead_letters="dead"
+        )
+        self.worker = Worker(self.stream, self.paper, WorkerSettings(), Metrics(self.stream), clock=lambda: self.now)
+        self.worker._consumer.subscribe([], self.worker._on_assigned, self.worker._on_revoked, self.worker._on_revoked)
+        self.paper.assign(*range(partitions))
+
+    def feed(self, *events, place=RAW):
+        self.paper.logs[place] += events
+
+    def cycle(self, count=1):
+        """Cycles of one poll each."""
+        once = threading.Event()
+        once.set()
+        for _ in range(count):
+            self.paper.calls.clear()
+            self.worker._cycle(once)
+
+    def names(self):
+        return [call[0] for call in self.paper.calls]
+
+    def output(self):
+        return [json.loads(value) for n in range(2) for _, value in self.paper.logs[Partition("safe", n)]]
+
+
+@pytest.fixture
+def hall():
+    hall = Hall()
+    yield hall
+    hall.worker.close()
+
+
+def test_a_claim_comes_before_anything_is_taken(hall):
+    hall.feed(event(0, 0))
+    hall.cycle()
+    names = hall.names()
+    claim = names[: names.index("commit") + 1]
+    assert claim == ["poll", "token", "init", "init", "begin", "wait", "flush", "offsets", "commit"]
+    assert hall.paper.calls[claim.index("offsets")][1][RAW].offset == 0
+    assert len(hall.paper.logs[Partition(STATE, 0)]) == 1
+
+
+def test_a_transaction_opens_after_the_poll_and_its_token_and_waits_for_the_state_before_the_offsets(hall):
+    hall.cycle()
+    hall.feed(event(0, 0), event(1, 1), (None, b"poison"))
+    hall.cycle()
+    assert hall.names() == ["poll", "token", "begin", "produce", "wait", "flush", "offsets", "commit"]
+    assert hall.paper.calls[-2][2].handle == hall.paper.polls, "the token of the poll that returned the records"
+    assert hall.output() == [], "decided, not published"
+    hall.cycle()
+    assert [call[:2] for call in hall.paper.calls[3:5]] == [("produce", "safe"), ("wait", STATE)]
+    assert [row["trace"] for row in hall.output()[0]["rows"]] != []
+    offset = hall.paper.committed_offsets[RAW]
+    note = json.loads(offset.metadata)
+    assert note == {"state": 2, "sequence": 3, "topic_id": "00000000-0000-0000-0000-000000000007"}
+    assert offset.offset == 3
+    hall.cycle()
+    assert "begin" not in hall.names(), "there is nothing to say"
+
+
+@pytest.mark.parametrize(("generation", "member"), [(-1, "me"), (-1, ""), (3, "")])
+def test_a_token_that_proves_nothing_opens_no_transaction_and_everything_is_forgotten(hall, generation, member):
+    hall.cycle()
+    hall.feed(event(0, 0), event(1, 1))
+    hall.paper.generation, hall.paper.member = generation, member
+    hall.cycle()
+    assert "begin" not in hall.names()
+    assert hall.worker._partitions == {}
+    hall.paper.generation, hall.paper.member = 4, "me"
+    hall.cycle(3)
+    assert len(hall.output()) == 1
+
+
+def test_a_partition_revoked_in_the_middle_of_a_cycle_is_dropped_with_what_it_took():
+    hall = Hall(2)
+    hall.cycle()
+    hall.feed(event(0, 0), event(1, 1))
+    hall.feed(event(10, 0), event(11, 1), place=RAW_1)
+    hall.worker._take_some(0)
+    hall.paper.assign(1)
+    hall.worker._take_some(0)
+    assert set(hall.worker._partitions) == {RAW_1}
+    hall.cycle(2)
+    assert hall.paper.committed_offsets[RAW].offset == 0
+    assert hall.paper.committed_offsets[RAW_1].offset == 2
+    assert {row["trace"] for cluster in hall.output() for row in cluster["rows"]} == {10, 11}
+    hall.worker.close()
+
+
+def test_what_the_member_does_not_own_is_not_committed_even_if_nobody_said_so(hall):
+    hall.cycle()
+    hall.feed(event(0, 0), event(1, 1))
+    hall.worker._take_some(0)
+    hall.paper.owned = frozenset()
+    hall.cycle()
+    assert "begin" not in hall.names()
+
+
+def test_a_partition_that_comes_back_starts_from_what_is_durable(hall):
+    hall.cycle()
+    hall.feed(event(0, 0), event(1, 1))
+    hall.worker._take_some(0)
+    hall.paper.assign()
+    hall.paper.assign(0)
+    hall.cycle(4)
+    traces = [row["trace"] for cluster in hall.output() for row in cluster["rows"]]
+    assert sorted(traces) == [0, 1]
+    assert hall.worker.metrics.status()["counts"]["taken"] == 2
+
+
+FAILURES = {
+    "poll": RetriableError("away"),
+    "init": RetriableError("away"),
+    "begin": FatalError("broke"),
+    "produce": AbortableError("no room"),
+    "wait": AbortableError("not acknowledged"),
+    "flush": AbortableError("not acknowledged"),
+    "offsets": UnclearError("no answer"),
+    "commit": UnclearError("no answer"),
+}
+
+
+@pytest.mark.parametrize("call", FAILURES)
+def test_no_failure_says_a_value_anywhere_or_costs_an_event(call, caplog, monkeypatch):
+    """Every value that comes in is marked; logs, metrics, status, dead letters and state hold no mark."""
+    monkeypatch.setattr("service.worker.loop._RETRY_SECONDS", 0.0)
+    hall, marked = Hall(k=3), "s3cr3t"
+    caplog.set_level(logging.DEBUG)
+    hall.cycle()
+    good = [event(f"{marked}-{n}", f"{marked}{n}", age=n, note=marked) for n in range(3)]
+    bad = [
+        (marked.encode(), marked.encode()),
+        (marked.encode(), None),
+        event(marked, marked, age=marked),
+        event(marked, marked, age=1e9),
+        event(marked, marked, city=marked),
+        event(marked, {marked: marked}),
+        (None, event(marked, 1)[1][:-1] + f',"age":1,"{marked}":NaN}}'.encode()),
+    ]
+    hall.feed(*good[:2], *bad)
+    hall.cycle()
+    hall.feed(good[2])
+    hall.paper.errors[call] = FAILURES[call]
+    if call == "init":
+        hall.worker._discard()
+    hall.cycle(5)
+    assert not hall.paper.errors, "it has happened"
+    (cluster,) = hall.output()
+    assert sorted(row["trace"] for row in cluster["rows"]) == [f"{marked}-{n}" for n in range(3)]
+    letters = [value for _, value in hall.paper.logs[Partition("dead", 0)]]
+    assert len(letters) == len(bad)
+    states = [value for _, value in hall.paper.logs[Partition(STATE, 0)]]
+    told = [*letters, *states, generate_latest(hall.worker.metrics.registry)]
+    told += [json.dumps(hall.worker.metrics.status()).encode(), caplog.text.encode()]
+    told += [committed.metadata.encode() for committed in hall.paper.committed_offsets.values()]
+    assert not any(marked.encode() in text for text in told)
+    hall.worker.close()
+
+
+def test_an_engine_that_refuses_its_own_release_stops_its_partition_only(monkeypatch):
+    hall = Hall(2)
+    hall.cycle()
+    hall.feed(event(0, 0), event(1, 1))
+    hall.feed(event(10, 0), event(11, 1), place=RAW_1)
+
+    def broken(batch):
+        raise GuaranteeError("1 class")
+
+    monkeypatch.setattr(hall.worker._partitions[RAW].engine, "push", broken)
+    hall.cycle(3)
+    assert {row["trace"] for cluster in hall.output() for row in cluster["rows"]} == {10, 11}
+    assert hall.paper.committed_offsets[RAW].offset == 0
+    status = hall.worker.metrics.status()
+    assert status["stopped"] == {"0": "the engine refused its own release: 1 class"}
+    assert status["counts"]["refused_releases"] == 1
+    hall.worker.close()
+
+
+def test_what_is_due_before_the_next_cycle_is_decided_in_this_one_and_published_in_the_next_without_any_event():
+    hall = Hall(k=5, seconds=10.0)
+    hall.cycle()
+    hall.feed(event(0, 0))
+    hall.cycle()
+    hall.now += 10.0
+    hall.cycle()
+    assert hall.worker.metrics.status()["counts"]["suppressed"] == 1
+    hall.worker.close()
+
+
+def test_records_leave_with_the_rounded_time_of_their_commit(hall):
+    hall.cycle()
+    hall.feed(event(0, 0), event(1, 1))
+    hall.now = 1234.567
+    hall.cycle(2)
+    stamps = {call[2] for call in hall.paper.calls if call[0] in {"produce", "wait"}}
+    assert stamps == {1_234_000}
+
+
+def test_a_take_time_survives_its_owner():
+    """The delay counts from when an event was first taken, whoever decides it."""
+    hall = Hall(k=5, seconds=10.0)
+    hall.cycle()
+    hall.feed(event(0, 0))
+    hall.cycle()
+    hall.now += 6
+    hall.worker._discard()
+    hall.cycle()
+    assert hall.worker.metrics.status()["counts"].get("suppressed", 0) == 0
+    hall.now += 5
+    hall.cycle()
+    assert hall.worker.metrics.status()["counts"]["suppressed"] == 1
+    hall.worker.close()
