@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+import traceback
 
 FORMAT = "%(asctime)s %(levelname)s %(message)s"
 _QUIET_SECONDS = 10.0
@@ -27,6 +28,15 @@ class Repeats(logging.Filter):
             return False
         self._last[kind] = now
         return True
+
+
+def fault(error: Exception) -> str:
+    """A fault of ours, told without the error's message: that might quote a record."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"internal error: {type(error).__name__} in {place.filename}, line {place.lineno}. This is a fault"
+        " of Portcullis, please report it. PORTCULLIS_TRACEBACK=1 shows more, which may hold values of your data."
+    )
 
 
 def log_to_stderr(format_: str = FORMAT) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from importlib import import_module
 
 import typer
+
+from service.logs import fault
 
 GUARANTEE_FAILED = 1
 WRONG_USE = 2
@@ -35,14 +36,5 @@ def answer(error: Exception) -> int | None:
         return WRONG_USE
     if os.environ.get("PORTCULLIS_TRACEBACK") == "1":
         return None
-    typer.echo(_internal(error), err=True)
+    typer.echo(fault(error), err=True)
     return INTERNAL
-
-
-def _internal(error: Exception) -> str:
-    """A fault of ours, told without the error's message: that might quote a record."""
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    return (
-        f"internal error: {type(error).__name__} in {place.filename}, line {place.lineno}. This is a fault"
-        " of Portcullis, please report it. PORTCULLIS_TRACEBACK=1 shows more, which may hold values of your data."
-    )

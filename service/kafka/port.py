@@ -242,6 +242,8 @@ class Client(Protocol):
     """Opens the parts above with one set of settings."""
 
     name: str
+    largest_request: int
+    """Bytes that its producers send at once at most, and so in one record."""
 
     def group_consumer(self, group: str) -> GroupConsumer:
         """A member of a group; joins with `subscribe`."""

@@ -43,7 +43,7 @@ class KafkaSettings(BaseSettings):
     request_timeout_ms: int = Field(30_000, ge=1_000, description="how long a broker may take to answer")
     transaction_timeout_ms: int = Field(10_000, ge=1_000, description="the broker aborts a transaction of this age")
     compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = Field("none", description="of what we produce")
-    max_request_bytes: int = Field(1_048_576, ge=1_024, description="largest request that we produce")
+    max_request_bytes: int = Field(9_437_184, ge=1_024, description="largest request that we produce")
     extra: dict[str, Any] = Field(
         default_factory=dict, repr=False, description="further settings of the client library, in its own words"
     )

@@ -106,7 +106,7 @@ class Worker:
         """Check the topics, and learn from them what decoding, encoding and restoring need."""
         admin = self._client.admin()
         try:
-            self._topics = prepare(admin, self.stream, self._settings)
+            self._topics = prepare(admin, self.stream, self._settings, self._client.largest_request)
         except RetriableError as error:
             raise RetriableError(f"Kafka does not answer, check bootstrap_servers and the broker ({error})") from None
         finally:
@@ -252,9 +252,12 @@ class Worker:
             return
         started = time.monotonic()
         states = {place: each.next_state(publications[place], drained=drained) for place, each in dirty.items()}
+        encoded = self._encoded(states)
+        if not encoded:
+            return
         try:
             token.require_current()
-            self._transact(self._ready_producer(), token, publications, states)
+            self._transact(self._ready_producer(), token, publications, states, encoded)
         except UnclearError:
             log.warning("a commit's outcome is unknown: everything is restored from what is durable")
             self._discard()
@@ -263,7 +266,7 @@ class Worker:
             self._discard()
         else:
             self.metrics.committed(time.monotonic() - started)
-            self._remember(dirty, publications, states)
+            self._remember(publications, states)
 
     def _transact(
         self,
@@ -271,14 +274,14 @@ class Worker:
         token: GroupToken,
         publications: dict[Partition, Publication],
         states: dict[Partition, State],
+        encoded: dict[Partition, bytes],
     ) -> None:
         """All bytes are encoded before the transaction opens, and it does not span a poll."""
         tick = self._tick()
-        letters = [dead_letter(place, refused) for place in states for refused in self._refused.get(place, [])]
-        encoded = {place: self._encoded(place, state) for place, state in states.items()}
+        letters = [dead_letter(place, refused) for place in encoded for refused in self._refused.get(place, [])]
         try:
             producer.begin()
-            for place in states:
+            for place in encoded:
                 for number, values in publications[place].messages.items():
                     producer.produce(Partition(self.stream.output, number), values, timestamp_ms=tick)
             if letters and self.stream.dead_letters is not None:
@@ -299,26 +302,25 @@ class Worker:
                 producer.abort()
             raise
 
-    def _encoded(self, place: Partition, state: State) -> bytes:
-        value = state.encode()
-        if len(value) > self._settings.max_state_bytes:
-            raise PartitionError(
-                f"{place.topic}/{place.number}: the state takes {len(value)} bytes, max_state_bytes allows "
-                f"{self._settings.max_state_bytes}; raise it, or lower the delay"
-            )
-        return value
+    def _encoded(self, states: dict[Partition, State]) -> dict[Partition, bytes]:
+        """The state records. A partition whose state has outgrown its limit stops before anything of it is decided."""
+        encoded, limit = {}, self._settings.max_state_bytes
+        for place, state in states.items():
+            value = state.encode()
+            if len(value) <= limit:
+                encoded[place] = value
+            else:
+                size = f"the state takes {len(value)} bytes, max_state_bytes allows {limit}"
+                self._halt(place, f"{place.topic}/{place.number}: {size}; raise it, or lower the delay")
+        return encoded
 
-    def _remember(
-        self,
-        dirty: dict[Partition, InputPartition],
-        publications: dict[Partition, Publication],
-        states: dict[Partition, State],
-    ) -> None:
+    def _remember(self, publications: dict[Partition, Publication], states: dict[Partition, State]) -> None:
         now = self._clock()
-        for place, partition in dirty.items():
-            self._refused.pop(place, None)
-            self.metrics.settled(place, partition, publications[place], now)
-            partition.committed(states[place], publications[place])
+        for place, partition in self._partitions.items():
+            if place in states:
+                self._refused.pop(place, None)
+                self.metrics.settled(place, partition, publications[place], now)
+                partition.committed(states[place], publications[place])
 
     def _tick(self) -> int:
         """The time that leaves with records: the commit's, rounded down so that it says nothing about arrival."""
@@ -400,7 +402,7 @@ class Worker:
             partition = self._restorer.begin(place)
             publication = partition.publish()
             state = partition.next_state(publication)
-            self._transact(producer, self._token, {place: publication}, {place: state})
+            self._transact(producer, self._token, {place: publication}, {place: state}, {place: state.encode()})
         partition.committed(state, publication)
         return partition
 

@@ -14,7 +14,7 @@ from multiprocessing.process import BaseProcess
 
 from microdata import PortcullisError
 from service.kafka import FatalError, KafkaSettings, RetriableError, connect
-from service.logs import log_to_stderr
+from service.logs import fault, log_to_stderr
 from service.policy import load_policy
 from service.worker.loop import Worker
 from service.worker.metrics import Metrics
@@ -145,3 +145,8 @@ def _child(job: Job) -> None:
         log.error("%s", error)  # noqa: TRY400 - the message says it all, a traceback might quote data
         curable = isinstance(error, RetriableError | FatalError)  # by a broker that comes back, or by a new client
         raise SystemExit(BROKEN if curable else WRONG_USE) from None
+    except Exception as error:
+        if os.environ.get("PORTCULLIS_TRACEBACK") == "1":
+            raise
+        log.error("%s", fault(error))  # noqa: TRY400 - a traceback might quote data
+        raise SystemExit(BROKEN) from None

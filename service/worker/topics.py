@@ -37,21 +37,27 @@ class Topics:
     input_partitions: int
     output_partitions: int
     message_bytes: int
-    """Largest value that the output topic takes."""
+    """Largest value that the output topic and our client take."""
 
 
-def prepare(admin: Admin, stream: Stream, settings: WorkerSettings) -> Topics:
+def prepare(admin: Admin, stream: Stream, settings: WorkerSettings, largest_request: int) -> Topics:
     """Check (and where asked, create) the topics of a stream; `TopicError` says what is wrong with which."""
     names = [stream.input, stream.output, stream.state_topic, *filter(None, [stream.dead_letters])]
     if len(set(names)) < len(names):
         raise TopicError(f"stream {stream.name!r}: input, output, state and dead letters must be different topics")
+    if settings.max_state_bytes + _MESSAGE_OVERHEAD > largest_request:
+        raise TopicError(
+            f"max_state_bytes={settings.max_state_bytes} needs max_request_bytes of at least "
+            f"{settings.max_state_bytes + _MESSAGE_OVERHEAD}, given {largest_request}"
+        )
     source = _existing(admin, stream.input, settings)
     _check_input(source, stream)
     output = _existing(admin, stream.output, settings)
     if stream.dead_letters is not None:
         _existing(admin, stream.dead_letters, settings)
     _prepare_state(admin, stream.state_topic, source.partitions, settings)
-    return Topics(source.topic_id, source.partitions, output.partitions, _limit(output) - _MESSAGE_OVERHEAD)
+    largest = min(_limit(output), largest_request) - _MESSAGE_OVERHEAD
+    return Topics(source.topic_id, source.partitions, output.partitions, largest)
 
 
 def _existing(admin: Admin, name: str, settings: WorkerSettings) -> TopicDescription:

@@ -152,7 +152,8 @@ class Accident:
 def test_aborts_and_unclear_commits_never_show_an_event_under_two_clusters(town):
     town.feed(*people(300, 9))
     worker = town.worker(commit_events=20, poll_records=20)
-    ways = ["commit", "abort", "unclear", "no abort", "commit", "abort", "abort", "commit", "unclear", "fatal"]
+    ways = ["commit", "commit", "abort", "unclear", "commit", "no abort", "commit", "abort", "abort", "commit"]
+    ways += ["unclear", "commit", "fatal"]
     accident = Accident(worker, ways.copy())
     town.start(worker)
     town.until_all_left(worker, 300)
@@ -452,6 +453,20 @@ def _created(town):
     return town.stream.input in town.world.admin.list_topics()
 
 
+def test_a_record_of_ten_megabytes_is_refused_and_the_stream_goes_on(world):
+    town = Town(world)
+    wide = world.topic(1, "-wide", max_message_bytes="12000000")
+    town.stream = renamed(town.stream, input=wide.topic)
+    try:
+        town.feed(event(1, 1), event("x" * 10_000_000, 9), event(2, 2), event(3, 3))
+        town.start()
+        town.until(lambda: sorted(town.released()) == [1, 2, 3])
+        (letter,) = map(json.loads, town.values(town.stream.dead_letters))
+        assert (letter["offset"], letter["field"], letter["reason"]) == (1, "(record)", "too_large")
+    finally:
+        town.stop()
+
+
 def test_large_clusters_leave_in_parts_and_tuples_leave_flat(world):
     town = Town(world, k=6)
     try:
@@ -506,6 +521,8 @@ def test_topics_that_cannot_work_are_refused_at_the_start(world):
         town.worker(renamed(town.stream, dead_letters="no-such-topic"))
     with pytest.raises(TopicError, match="different topics"):
         town.worker(renamed(town.stream, output=town.stream.input))
+    with pytest.raises(TopicError, match="max_request_bytes of at least 20001024"):
+        town.worker(max_state_bytes=20_000_000)
 
 
 def test_the_person_may_come_from_the_key(world):

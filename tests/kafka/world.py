@@ -117,7 +117,7 @@ class World:
 
     def write(self, partition: Partition, *values: bytes | None, commit: bool = True, **more: Any) -> None:
         """A transaction of its own, committed or aborted."""
-        producer = self.producer(f"writer-{uuid.uuid4().hex[:6]}")
+        producer = self.producer(f"writer-{uuid.uuid4().hex[:6]}", max_request_bytes=20_000_000)
         producer.begin()
         producer.produce(partition, values, **more)
         producer.flush()

@@ -14,6 +14,7 @@ class KafkaPythonClient:
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
+        self.largest_request = settings.max_request_bytes
 
     def group_consumer(self, group: str) -> KafkaPythonConsumer:
         """A member of a group; joins with `subscribe`."""

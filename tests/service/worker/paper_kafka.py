@@ -15,6 +15,7 @@ class Paper:
     """Client, consumer, reader, producer and administrator in one: there is one of each."""
 
     name = "paper"
+    largest_request = 9_437_184
 
     def __init__(self, partitions=1, **config):
         self.logs = defaultdict(list)
@@ -152,6 +153,7 @@ class Paper:
             else:
                 self.logs[what[0]].append(what[1:])
         self._open = []
+        self._call("committed")
 
     def abort(self):
         self._call("abort")

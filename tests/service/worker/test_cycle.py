@@ -16,6 +16,7 @@ from service.kafka import AbortableError, FatalError, Partition, RetriableError,
 from service.worker.loop import Worker
 from service.worker.metrics import Metrics
 from service.worker.settings import WorkerSettings
+from service.worker.state import State
 from service.worker.stream import Stream
 
 RAW, RAW_1 = Partition("raw", 0), Partition("raw", 1)
@@ -79,8 +80,8 @@ def test_a_transaction_opens_after_the_poll_and_its_token_and_waits_for_the_stat
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1), (None, b"poison"))
     hall.cycle()
-    assert hall.names() == ["poll", "token", "begin", "produce", "wait", "flush", "offsets", "commit"]
-    assert hall.paper.calls[-2][2].handle == hall.paper.polls, "the token of the poll that returned the records"
+    assert hall.names() == ["poll", "token", "begin", "produce", "wait", "flush", "offsets", "commit", "committed"]
+    assert hall.paper.calls[-3][2].handle == hall.paper.polls, "the token of the poll that returned the records"
     assert hall.output() == [], "decided, not published"
     hall.cycle()
     assert [call[:2] for call in hall.paper.calls[3:5]] == [("produce", "safe"), ("wait", STATE)]
@@ -152,11 +153,13 @@ FAILURES = {
     "flush": AbortableError("not acknowledged"),
     "offsets": UnclearError("no answer"),
     "commit": UnclearError("no answer"),
+    "committed": UnclearError("no answer"),
 }
 
 
+@pytest.mark.parametrize("when", ["it is decided", "it is published"])
 @pytest.mark.parametrize("call", FAILURES)
-def test_no_failure_says_a_value_anywhere_or_costs_an_event(call, caplog, monkeypatch):
+def test_no_failure_says_a_value_anywhere_or_costs_or_doubles_an_event(call, when, caplog, monkeypatch):
     """Every value that comes in is marked; logs, metrics, status, dead letters and state hold no mark."""
     monkeypatch.setattr("service.worker.loop._RETRY_SECONDS", 0.0)
     hall, marked = Hall(k=3), "s3cr3t"
@@ -175,6 +178,8 @@ def test_no_failure_says_a_value_anywhere_or_costs_an_event(call, caplog, monkey
     hall.feed(*good[:2], *bad)
     hall.cycle()
     hall.feed(good[2])
+    if when == "it is published":
+        hall.cycle()
     hall.paper.errors[call] = FAILURES[call]
     if call == "init":
         hall.worker._discard()
@@ -189,6 +194,20 @@ def test_no_failure_says_a_value_anywhere_or_costs_an_event(call, caplog, monkey
     told += [json.dumps(hall.worker.metrics.status()).encode(), caplog.text.encode()]
     told += [committed.metadata.encode() for committed in hall.paper.committed_offsets.values()]
     assert not any(marked.encode() in text for text in told)
+    hall.worker.close()
+
+
+def test_a_state_that_outgrows_its_limit_stops_its_partition_before_anything_is_decided(monkeypatch):
+    hall, encode = Hall(2), State.encode
+    hall.cycle()
+    limit = hall.worker._settings.max_state_bytes
+    monkeypatch.setattr(State, "encode", lambda state: encode(state) + bytes(0 if state.origin.partition else limit))
+    hall.feed(event(0, 0), event(1, 1))
+    hall.feed(event(10, 0), event(11, 1), place=RAW_1)
+    hall.cycle(3)
+    assert hall.paper.committed_offsets[RAW].offset == 0
+    assert {row["trace"] for cluster in hall.output() for row in cluster["rows"]} == {10, 11}
+    assert f"max_state_bytes allows {limit}" in hall.worker.metrics.status()["stopped"]["0"]
     hall.worker.close()
 
 

@@ -32,6 +32,20 @@ def test_only_what_repeating_cannot_cure_ends_every_worker(monkeypatch, error, s
     assert ended.value.code == status
 
 
+def test_a_fault_of_ours_is_told_without_what_it_says_which_might_be_a_value(monkeypatch, caplog, capfd):
+    def work(job):
+        raise ValueError("could not convert 's3cr3t'")
+
+    monkeypatch.delenv("PORTCULLIS_TRACEBACK", raising=False)
+    monkeypatch.setattr(process, "work", work)
+    monkeypatch.setattr(process, "log_to_stderr", lambda _: None)
+    with pytest.raises(SystemExit) as ended:
+        process._child(process.Job("orders.yaml", KafkaSettings(), WorkerSettings()))
+    assert ended.value.code == process.BROKEN
+    assert "internal error: ValueError in" in caplog.text
+    assert "s3cr3t" not in caplog.text + "".join(capfd.readouterr())
+
+
 STUCK = """
 import ctypes
 from service.kafka import KafkaSettings
