@@ -27,6 +27,10 @@ def test_the_environment_sets_everything(monkeypatch):
     assert settings.sasl_password == SecretStr(SECRET)
 
 
+def test_a_transaction_that_nobody_ends_keeps_readers_waiting_for_ten_seconds_at_most():
+    assert KafkaSettings().transaction_timeout_ms == 10_000
+
+
 def test_secrets_are_never_printed():
     settings = KafkaSettings(
         sasl_mechanism="PLAIN", sasl_username="ali", sasl_password=SECRET, oauth_client_secret=SECRET

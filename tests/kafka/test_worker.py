@@ -20,6 +20,7 @@ from service.kafka import (
 )
 from service.worker.gate import Gate
 from service.worker.loop import Worker
+from service.worker.settings import WorkerSettings
 from service.worker.topics import TopicError
 from tests.kafka.worker_world import SCHEMA, Town, event, people, renamed
 from tests.kafka.world import eventually
@@ -186,10 +187,10 @@ def test_output_without_its_state_is_caught(town, monkeypatch):
     """The transaction broken on purpose: clusters are published, but state and offset are not committed with them."""
     town.feed(*people(100, 9))
 
-    def without_state(self, producer, token, publications, states):
-        del token
+    def without_state(self, producer, token, publications, states, encoded):
+        del token, states
         producer.begin()
-        for place in states:
+        for place in encoded:
             for number, values in publications[place].messages.items():
                 producer.produce(Partition(self.stream.output, number), values)
         producer.flush()
@@ -521,8 +522,23 @@ def test_topics_that_cannot_work_are_refused_at_the_start(world):
         town.worker(renamed(town.stream, dead_letters="no-such-topic"))
     with pytest.raises(TopicError, match="different topics"):
         town.worker(renamed(town.stream, output=town.stream.input))
+    other = world.topic(1, "-other").topic
+    world.admin.create_topic(f"portcullis.{other}.state", 1, {"cleanup.policy": "compact,delete"})
+    with pytest.raises(TopicError, match="must be compact alone"):
+        town.worker(renamed(town.stream, output=other))
     with pytest.raises(TopicError, match="max_request_bytes of at least 20001024"):
         town.worker(max_state_bytes=20_000_000)
+
+
+def test_the_state_topic_only_compacts_soon_and_has_a_partition_for_each_of_the_input(world):
+    town = Town(world, partitions=2)
+    town.worker().close()
+    state = world.admin.describe_topic(town.stream.state_topic)
+    assert state.partitions == 2
+    expected = {"cleanup.policy": "compact", "segment.bytes": "16777216", "segment.ms": "600000"}
+    assert {name: state.config[name] for name in expected} == expected
+    assert float(state.config["min.cleanable.dirty.ratio"]) == 0.1
+    assert int(state.config["max.message.bytes"]) > WorkerSettings().max_state_bytes
 
 
 def test_the_person_may_come_from_the_key(world):

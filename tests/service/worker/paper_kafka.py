@@ -19,6 +19,8 @@ class Paper:
 
     def __init__(self, partitions=1, **config):
         self.logs = defaultdict(list)
+        self.gone = set()
+        """Partition and offset of each record that retention took, or that is no record at all."""
         self.committed_offsets = {}
         self.calls = []
         self.owned = frozenset()
@@ -88,9 +90,8 @@ class Paper:
 
     def _batch(self, place, most):
         start = self._positions[place]
-        batch = next(iter(self.read(place, start, min(start + most, len(self.logs[place])), 0)))
-        self._positions[place] += len(batch)
-        return batch
+        self._positions[place] = min(start + most, len(self.logs[place]))
+        return next(iter(self.read(place, start, self._positions[place], 0)))
 
     def assignment(self):
         return self.owned
@@ -115,9 +116,9 @@ class Paper:
         return Watermarks(0, len(self.logs[place]))
 
     def read(self, place, start, stop, _):
-        keys, values = zip(*self.logs[place][start:stop], strict=True) if stop > start else ((), ())
-        offsets = np.arange(start, max(start, stop))
-        yield RecordBatch(place, offsets, offsets, list(keys), list(values))
+        offsets = np.array([n for n in range(start, stop) if (place, n) not in self.gone], np.int64)
+        records = [self.logs[place][n] for n in offsets]
+        yield RecordBatch(place, offsets, offsets, [key for key, _ in records], [value for _, value in records])
 
     # -- producer
 
