@@ -55,6 +55,8 @@ log = logging.getLogger(__name__)
 _RETRY_SECONDS = 0.5
 _LAG_SECONDS = 5.0
 """How often the broker is asked how far the input goes."""
+_THIN_SECONDS = 60.0
+"""How often it is said of a partition that it is too thin."""
 
 
 class Worker:
@@ -91,6 +93,7 @@ class Worker:
         self._engines = [ThreadPoolExecutor(1, "engines") for _ in range(os.cpu_count() or 1)]
         self._pushes: list[tuple[Partition, InputPartition, Future[None]]] = []
         self._lag_at = 0.0
+        self._thin_at: dict[Partition, float] = {}
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop."""
@@ -321,6 +324,9 @@ class Worker:
                 self._refused.pop(place, None)
                 self.metrics.settled(place, partition, publications[place], now)
                 partition.committed(states[place], publications[place])
+                if partition.thin and time.monotonic() >= self._thin_at.get(place, 0.0):
+                    self._thin_at[place] = time.monotonic() + _THIN_SECONDS
+                    log.warning("%s/%d: too few persons within the delay, so events are suppressed", *place)
 
     def _tick(self) -> int:
         """The time that leaves with records: the commit's, rounded down so that it says nothing about arrival."""

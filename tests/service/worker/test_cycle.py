@@ -243,14 +243,36 @@ def test_an_engine_that_refuses_its_own_release_stops_its_partition_only(monkeyp
     hall.worker.close()
 
 
-def test_what_is_due_before_the_next_cycle_is_decided_in_this_one_and_published_in_the_next_without_any_event():
+def test_what_would_be_due_before_the_next_cycle_is_decided_in_this_one_and_a_thin_partition_draws_a_warning(caplog):
     hall = Hall(k=5, seconds=10.0)
     hall.cycle()
-    hall.feed(event(0, 0))
+    for number in range(3):
+        hall.feed(event(number, number))
+        hall.cycle()
+        hall.now += 9.4
+        hall.cycle()
+        assert hall.worker.metrics.status()["counts"].get("suppressed", 0) == number
+        hall.now += 0.2  # with the half second of a cycle, more than ten
+        hall.cycle()
+        assert hall.worker.metrics.status()["counts"]["suppressed"] == number + 1
+    assert caplog.text.count("raw/0: too few persons within the delay") == 1
+    assert hall.worker.metrics.status()["gauges"]["thin"] == 1
+    hall.worker.close()
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_rows_leave_in_the_shuffled_order_of_their_decision_whoever_publishes_it(restart):
+    hall = Hall(k=9)
     hall.cycle()
-    hall.now += 10.0
+    hall.feed(*[event(number, number) for number in range(9)])
     hall.cycle()
-    assert hall.worker.metrics.status()["counts"]["suppressed"] == 1
+    decided = State.decode(hall.paper.logs[Partition(STATE, 0)][-1][1]).decisions
+    if restart:
+        hall.worker._discard()
+    hall.cycle(2)
+    (cluster,) = hall.output()
+    assert [row["trace"] for row in cluster["rows"]] == decided.members.tolist()
+    assert cluster["cluster"] == f"{decided.ids[0]:016x}"
     hall.worker.close()
 
 
