@@ -226,6 +226,12 @@ def test_the_fingerprint_does_not_change_with_what_does_not():
     assert parse_policy(same).fingerprint() == parse_policy(POLICY).fingerprint()
 
 
+def test_the_fingerprint_changes_with_the_decoder(monkeypatch):
+    before = parse_policy(POLICY).fingerprint()
+    monkeypatch.setattr("service.policy.fingerprint.DECODER_VERSION", 0)
+    assert parse_policy(POLICY).fingerprint() != before
+
+
 def test_the_fingerprint_sees_into_hierarchy_files(tmp_path):
     policy = changed("schema/quasi/country/hierarchy", "c.csv")
     prints = []

@@ -73,10 +73,12 @@ def test_a_reuse_of_a_box_that_has_left_leaves_also_after_a_restart(simulation):
     assert sorted(released(simulation)) == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("restarts", [(), ("before",), ("after",), ("before", "after")])
+@pytest.mark.parametrize("restarts", [(), ("owed",), ("before",), ("after",), ("owed", "before", "after")])
 def test_a_reuse_of_a_cluster_that_never_left_is_refused_also_after_a_restart(simulation, restarts):
     simulation.take(2)
     settle(simulation)
+    if "owed" in restarts:
+        simulation.restart()
     simulation.partition.rows.keep(np.array([1]), None)  # a row of the decided cluster is lost: it is refused whole
     assert settle(simulation) == 1
     if "before" in restarts:

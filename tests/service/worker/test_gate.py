@@ -89,6 +89,22 @@ def test_a_row_in_two_clusters_refuses_both():
     assert passes(both) == [False, False]
 
 
+@pytest.mark.parametrize(("persons", "passed"), [([1, 2, 3, 4], True), ([1, 1, 2, 4], False)])
+def test_a_reuse_leaves_with_its_cluster_or_not_at_all(persons, passed):
+    first, alone = one_cluster([10, 11, 12]), one_cluster([13], reused=True)
+    both = Release(
+        np.array([7, 7], np.uint64),
+        np.concatenate([first.lo, alone.lo]),
+        np.concatenate([first.hi, alone.hi]),
+        np.array([0, 3, 4]),
+        np.concatenate([first.members, alone.members]),
+        np.array([False, True]),
+        np.full((2, 2), -1),
+        np.empty(0, np.int64),
+    )
+    assert passes(both, rows_of(persons, [0, 1, 0, 1])) == [passed, passed]
+
+
 def test_rows_of_one_person_count_once():
     assert passes(GOOD, rows_of([1, 1, 2, 3], [0, 1, 0, 1])) == [False]
 
