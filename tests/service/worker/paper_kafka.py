@@ -21,6 +21,7 @@ class Paper:
         self.logs = defaultdict(list)
         self.gone = set()
         """Partition and offset of each record that retention took, or that is no record at all."""
+        self.low = {}
         self.committed_offsets = {}
         self.calls = []
         self.owned = frozenset()
@@ -113,7 +114,7 @@ class Paper:
         return {place: self.committed_offsets.get(place) for place in places}
 
     def watermarks(self, place):
-        return Watermarks(0, len(self.logs[place]))
+        return Watermarks(self.low.get(place, 0), len(self.logs[place]))
 
     def read(self, place, start, stop, _):
         offsets = np.array([n for n in range(start, stop) if (place, n) not in self.gone], np.int64)

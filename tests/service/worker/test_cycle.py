@@ -31,12 +31,12 @@ def event(trace, person, **other):
 class Hall:
     """A worker on paper, turned by hand."""
 
-    def __init__(self, partitions=1, k=2, seconds=None, paper=None, start="earliest", **settings):
+    def __init__(self, partitions=1, paper=None, start="earliest", kind=Chunks, settings=None, **engine):
         self.paper, self.now = paper or Paper(partitions), 1000.0
-        engine = partial(Chunks, SCHEMA, k=k, seconds=seconds)
+        engine = partial(kind, SCHEMA, **{"k": 2, **engine})
         self.stream = Stream("s", "raw", "safe", SCHEMA, engine().models(), engine, "f", start, dead_letters="dead")
         self.worker = Worker(
-            self.stream, self.paper, WorkerSettings(**settings), Metrics(self.stream), clock=lambda: self.now
+            self.stream, self.paper, WorkerSettings(**settings or {}), Metrics(self.stream), clock=lambda: self.now
         )
         self.worker._consumer.subscribe([], self.worker._on_assigned, self.worker._on_revoked, self.worker._on_revoked)
         self.paper.assign(*range(partitions))

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 from test_cycle import RAW, STATE, Hall, event
 
-from service.kafka import Committed, Partition
+from service.kafka import Committed, GoneError, Partition
 from service.worker.state import State
+from stream_algos import Castle
 
 STATES = Partition(STATE, 0)
 
@@ -117,7 +118,7 @@ def test_without_offset_and_state_the_policy_says_where_to_begin(start, position
 
 
 def test_an_accepted_loss_counts_what_was_pending_and_suppresses_a_decision_whole():
-    hall = Hall(accept_loss=True)
+    hall = Hall(settings={"accept_loss": True})
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1), event(2, 2))
     hall.cycle()
@@ -134,3 +135,46 @@ def test_an_accepted_loss_counts_what_was_pending_and_suppresses_a_decision_whol
         "reused": 0,
     }
     hall.worker.close()
+
+
+def test_events_that_are_gone_before_they_are_taken_stop_the_partition(hall):
+    hall.cycle()
+    hall.paper.low[RAW] = 7
+    hall.paper.errors["poll"] = GoneError(*RAW, 3)
+    assert "offset 3 is gone from the input, which begins at 7 now" in stopped(hall)
+
+
+def test_events_that_are_gone_before_they_are_taken_count_as_suppressed_where_that_is_accepted():
+    hall = Hall(settings={"accept_loss": True})
+    hall.cycle()
+    hall.feed(*[event(number, number) for number in range(9)])
+    hall.paper.low[RAW] = 7
+    hall.paper.errors["poll"] = GoneError(*RAW, 0)
+    hall.cycle(3)
+    assert [sorted(row["trace"] for row in cluster["rows"]) for cluster in hall.output()] == [[7, 8]]
+    counts = hall.worker.metrics.status()["counts"]
+    assert (counts["taken"], counts["released"], counts["suppressed"]) == (9, 2, 7)
+    hall.worker.close()
+
+
+def test_a_drain_publishes_what_is_owed_and_what_it_flushes_and_records_the_end():
+    first = Hall(kind=Castle, delta=4)
+    first.cycle()
+    first.feed(*[event(number, number % 4) for number in range(8)])
+    first.cycle()
+    first.worker._discard()
+    assert first.output() == [], "decided or pending, and then its owner is gone"
+    drain = Hall(kind=Castle, delta=4, paper=first.paper)
+    assert drain.worker.drain() == {0: 8}
+    end = State.decode(first.paper.logs[STATES][-1][1])
+    assert end.engine is None
+    assert (len(end.pending), len(end.decisions), end.needed_from) == (0, 0, None)
+    traces = [row["trace"] for cluster in first.output() for row in cluster["rows"]]
+    assert len(traces) == len(set(traces)) == end.totals["released"] > 0
+    assert end.totals["released"] + end.totals["suppressed"] == end.totals["taken"] == 8
+    after = Hall(paper=first.paper)
+    after.feed(event(8, 1), event(9, 2))
+    after.cycle(3)
+    assert [row["trace"] for row in after.output()[-1]["rows"]] in ([8, 9], [9, 8])
+    after.worker.close()
+    first.worker.close()
