@@ -18,6 +18,7 @@ from service.worker.metrics import Metrics
 from service.worker.settings import WorkerSettings
 from service.worker.state import State
 from service.worker.stream import Stream
+from stream_algos import Castle
 
 RAW, RAW_1 = Partition("raw", 0), Partition("raw", 1)
 STATE = "portcullis.safe.state"
@@ -258,6 +259,28 @@ def test_what_would_be_due_before_the_next_cycle_is_decided_in_this_one_and_a_th
     assert caplog.text.count("raw/0: too few persons within the delay") == 1
     assert hall.worker.metrics.status()["gauges"]["thin"] == 1
     hall.worker.close()
+
+
+@pytest.mark.parametrize(("on_stop", "left", "kept"), [("keep", 0, 4), ("flush", 4, 0)])
+def test_a_stop_keeps_what_is_pending_or_publishes_what_it_flushes(on_stop, left, kept):
+    hall = Hall(kind=Castle, delta=100, settings={"on_stop": on_stop})
+    hall.cycle()
+    hall.feed(*[event(number, number) for number in range(4)])
+    hall.cycle()
+    hall.worker._finish()
+    assert sum(len(cluster["rows"]) for cluster in hall.output()) == left
+    assert len(State.decode(hall.paper.logs[Partition(STATE, 0)][-1][1]).pending) == kept
+    hall.worker.close()
+
+
+def test_a_stop_publishes_what_is_decided(hall):
+    hall.cycle()
+    hall.feed(event(0, 0), event(1, 1), event(2, 2))
+    hall.cycle()
+    assert hall.output() == []
+    hall.worker._finish()
+    assert len(hall.output()) == 1
+    assert State.decode(hall.paper.logs[Partition(STATE, 0)][-1][1]).pending.tolist() == [2]
 
 
 @pytest.mark.parametrize("restart", [False, True])
