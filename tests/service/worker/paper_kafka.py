@@ -62,8 +62,8 @@ class Paper:
     # -- administrator
 
     def describe_topic(self, name):
-        state = {"cleanup.policy": "compact", "max.message.bytes": "9000000"} if name.endswith(".state") else {}
-        return TopicDescription(name, UUID(int=7), self._partitions, state | self._config)
+        state = {"cleanup.policy": "compact", "max.message.bytes": "9000000"}
+        return TopicDescription(name, UUID(int=7), self._partitions, state if name.endswith(".state") else self._config)
 
     def create_topic(self, *_):
         pass

@@ -299,6 +299,13 @@ def test_rows_leave_in_the_shuffled_order_of_their_decision_whoever_publishes_it
     hall.worker.close()
 
 
+@pytest.mark.parametrize("limit", [50_000, 99_000_000])
+def test_messages_are_as_large_as_both_topic_and_client_take(limit):
+    hall = Hall(paper=Paper(1, **{"max.message.bytes": str(limit)}))
+    assert hall.worker._topics.message_bytes == min(limit, Paper.largest_request) - 1024
+    hall.worker.close()
+
+
 def test_records_leave_with_the_rounded_time_of_their_commit(hall):
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1))
