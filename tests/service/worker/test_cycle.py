@@ -306,13 +306,14 @@ def test_messages_are_as_large_as_both_topic_and_client_take(limit):
     hall.worker.close()
 
 
-def test_records_leave_with_the_rounded_time_of_their_commit(hall):
+def test_records_leave_without_a_key_and_with_the_rounded_time_of_their_commit(hall):
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1))
     hall.now = 1234.567
     hall.cycle(2)
     stamps = {call[2] for call in hall.paper.calls if call[0] in {"produce", "wait"}}
     assert stamps == {1_234_000}
+    assert [key for key, _ in hall.paper.logs[Partition("safe", 0)]] == [None]
 
 
 def test_a_take_time_survives_its_owner():
