@@ -126,15 +126,23 @@ def api(schema: Mapping[str, Any]) -> str:
     parts = ["# HTTP API", _text(schema["info"]["description"]), "The whole description is at `/openapi.json`."]
     for path, methods in schema["paths"].items():
         for method, route in methods.items():
-            answers = [(f"`{status}`", answer.get("description", "")) for status, answer in route["responses"].items()]
+            answers = [(f"`{status}`", answer["description"]) for status, answer in sorted(route["responses"].items())]
             parts += [f"## `{method.upper()} {path}`", _text(route.get("description") or route.get("summary", ""))]
             given = [
                 (f"`{one['name']}`", one["in"], one.get("description", "")) for one in route.get("parameters", [])
             ]
             if given:
                 parts += [_table(("parameter", "in", "meaning"), given)]
+            if form := route.get("requestBody", {}).get("content", {}).get("multipart/form-data"):
+                parts += [_table(("part", "needed", "meaning"), list(_parts(form["schema"])))]
             parts += [_table(("answer", "meaning"), answers)]
     return "\n\n".join(parts)
+
+
+def _parts(form: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """The parts of a multipart request."""
+    for name, part in form["properties"].items():
+        yield f"`{name}`", "yes" if name in form["required"] else "", part["description"]
 
 
 def metrics(http: Any) -> str:

@@ -6,6 +6,8 @@ named, what came in with the data may not.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class PortcullisError(Exception):
     """Base of every error that a caller may want to catch."""
@@ -20,7 +22,14 @@ class SchemaError(PortcullisError):
 
 
 class DataError(PortcullisError):
-    """Input that cannot be read, or rows that the schema refuses."""
+    """Input that cannot be read, or rows that the schema refuses.
+
+    `fields` are pairs of a declared field and what is wrong with it, where single fields are to blame.
+    """
+
+    def __init__(self, message: str, *, fields: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(message)
+        self.fields = tuple(fields)
 
 
 class InfeasibleError(PortcullisError):

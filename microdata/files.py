@@ -63,7 +63,7 @@ def read_batches(
         parts = _json_parts(path, schema) if format_of(path) == "json" else _column_parts(path, schema, columns)
         for part, share in parts:
             if on_refused == "stop" and len(part.refusals):
-                raise DataError(_report(part.refusals))
+                raise _refused(part.refusals)
             done += len(part.rows) + part.refusals.row_count
             progress("read", done, max(done, round(done / share) if share else done))
             yield part
@@ -137,15 +137,18 @@ def _python_value(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _report(refusals: Refusals) -> str:
+def _refused(refusals: Refusals, source: str = "") -> DataError:
     word = "row is" if refusals.row_count == 1 else "rows are"
-    return f"{refusals.row_count} {word} refused (counted from 1, without the header):\n{refusals.describe()}"
+    message = (
+        f"{source}{refusals.row_count} {word} refused (counted from 1, without the header):\n{refusals.describe()}"
+    )
+    return DataError(message, fields=refusals.complaints())
 
 
 def _checked(encoded: Encoded, name: str, on_refused: OnRefused) -> Encoded:
     """The encoded rows, if the caller lets the refused ones pass and any are left."""
     if len(encoded.refusals) and (on_refused == "stop" or not len(encoded.table)):
-        raise DataError(f"{name}: {_report(encoded.refusals)}")
+        raise _refused(encoded.refusals, f"{name}: ")
     if not len(encoded.table):
         raise DataError(f"{name}: there are no rows")
     return encoded

@@ -158,7 +158,8 @@ class _Sheet:
         ]
         if parts:
             refusals = Refusals.concat(self._schema, parts)
-            raise DataError(f"not understood (rows counted from 1, without the header):\n{refusals.describe()}")
+            message = f"not understood (rows counted from 1, without the header):\n{refusals.describe()}"
+            raise DataError(message, fields=refusals.complaints())
 
     def _undeclared(self) -> tuple[str, ...]:
         """Columns that no published role names, those inside structs included."""

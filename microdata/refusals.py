@@ -132,14 +132,17 @@ class Refusals:
 
     def describe(self, examples: int = 3) -> str:
         """One line per field and reason, with the count and the first few row numbers, counted from 1."""
-        lines = []
+        return "\n".join(f"{field}: {complaint}" for field, complaint in self.complaints(examples))
+
+    def complaints(self, examples: int = 3) -> list[tuple[str, str]]:
+        """The same as pairs of a field's name and what is wrong with it."""
+        found = []
         pairs = np.unique(np.stack([self.fields, self.reasons]), axis=1).T
         for field, reason in pairs:
             rows = self.rows[(self.fields == field) & (self.reasons == reason)]
             shown = ", ".join(str(row + 1) for row in rows[:examples])
             more = ", …" if len(rows) > examples else ""
             word = "row" if len(rows) == 1 else "rows"
-            lines.append(
-                f"{self.field_name(int(field))}: {Reason(int(reason)).sentence} in {len(rows)} {word} ({shown}{more})"
-            )
-        return "\n".join(lines)
+            sentence = f"{Reason(int(reason)).sentence} in {len(rows)} {word} ({shown}{more})"
+            found.append((self.field_name(int(field)), sentence))
+        return found

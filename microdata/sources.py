@@ -47,7 +47,7 @@ class Chunk:
     misshapen: NDArray[np.int64]
     """Numbers of rows with another number of cells than the header, each told once."""
     share: float
-    """How much of the file has been read, 0 to 1."""
+    """How much of the file has been read, 0 to 1; 0 where nobody knows."""
 
 
 def format_of(path: Path) -> Format:
@@ -68,7 +68,7 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        raise DataError(f"{path.name}: {error}") from None
+        raise DataError(f"{path.name}: {error}", fields=error.fields) from None
     except FileNotFoundError:
         raise DataError(f"{path.name}: there is no such file") from None
     except IsADirectoryError:
@@ -126,8 +126,11 @@ class _Meter:
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[pa.NativeFile, _Meter]]:
     with pa.OSFile(str(path)) as file:
-        zipped = path.name.lower().endswith(".gz")
-        yield (pa.CompressedInputStream(file, "gzip") if zipped else file), _Meter(file)
+        yield (pa.CompressedInputStream(file, "gzip") if _is_zipped(path) else file), _Meter(file)
+
+
+def _is_zipped(path: Path) -> bool:
+    return path.name.lower().endswith(".gz")
 
 
 def _check_is_file(path: Path) -> None:
@@ -150,9 +153,12 @@ def _csv_chunks(
     if dialect.header and len(_filled(sample.split(b"\n"))) < 2:
         raise DataError("there are no rows after the header")
     chosen = [*(wanted or dialect.names), *(name for name in optional if name in dialect.names)]
-    with _opened(path) as (stream, meter):
-        for batch, rows, misshapen in csv_batches(stream, dialect, chosen):
-            yield Chunk(dialect.names, batch, rows, misshapen, meter.share)
+    # Arrow reads far ahead, so that its place in the file says nothing. How long a packed file is, nobody knows.
+    size = 0 if _is_zipped(path) else path.stat().st_size
+    with _opened(path) as (stream, _):
+        for number, (batch, rows, misshapen) in enumerate(csv_batches(stream, dialect, chosen), 1):
+            share = min(number * ROW_LIMIT / size, 1.0) if size else 0.0
+            yield Chunk(dialect.names, batch, rows, misshapen, share)
 
 
 def _parquet_chunks(path: Path, wanted: Sequence[str], optional: Sequence[str]) -> Iterator[Chunk]:

@@ -61,7 +61,7 @@ KINDS = {
 class Place(BaseModel):
     """One place of a request that is wrong."""
 
-    path: str = Field(description="where: a path into the policy, or the name of a parameter, part or header")
+    path: str = Field(description="where: a path into the policy, or the name of a column, parameter, part or header")
     reason: str = Field(description="what is wrong and what is allowed")
     nearest: float | str | None = Field(None, description="the nearest feasible value, where there is one")
 
@@ -105,6 +105,10 @@ def problem_of(error: PortcullisError, names: Collection[str] = ()) -> Problem:
             return _policy_problem([at_parameter(error)], names)
         case GuaranteeError():
             return problem("guarantee-failed", "This is a fault of Portcullis; nothing was published.")
+        case DataError() if error.fields:
+            places = [Place(path=field, reason=reason) for field, reason in error.fields]
+            summary = str(error).partition("\n")[0].removesuffix(":")
+            return problem("wrong-table", _sentence(without_given(summary, names)), places)
         case DataError() | SchemaError():
             return problem("wrong-table", _sentence(without_given(str(error), names)))
         case _:

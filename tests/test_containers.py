@@ -205,6 +205,15 @@ def test_secrets_are_made_once(prepared):
         run("sh", folder / "deploy/prepare")
 
 
+def test_secrets_that_could_not_be_made_leave_nothing_in_the_way(tmp_path):
+    (tmp_path / "deploy").mkdir()
+    script = tmp_path / "deploy" / "prepare"
+    script.write_text((ROOT / "deploy/prepare").read_text())
+    with pytest.raises(AssertionError):
+        run("sh", script, env={**os.environ, "PORTCULLIS": "false"})
+    assert [path.name for path in tmp_path.rglob("*")] == ["deploy", "prepare"]
+
+
 class ComposeKafka(real_kafka.RealKafka):
     """Apache Kafka with the settings of the compose file, as its image reads them from the environment."""
 

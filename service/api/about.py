@@ -16,9 +16,15 @@ from service.catalogue import algorithm_catalogue
 
 router = APIRouter(tags=["about"])
 
+_METRICS = {"schema": {"type": "string"}, "example": 'portcullis_jobs{state="queued"} 1.0\n'}
+
 
 @router.get(
-    "/v1/algorithms", responses=documented(), response_model=AlgorithmList, summary="Algorithms and their parameters"
+    "/v1/algorithms",
+    response_description="The catalogue",
+    responses=documented(),
+    response_model=AlgorithmList,
+    summary="Algorithms and their parameters",
 )
 async def list_algorithms(caller: Anybody) -> Response:
     """Every algorithm with what it guarantees and the JSON schema of its parameters."""
@@ -32,7 +38,11 @@ def _catalogue() -> str:
     return AlgorithmList(algorithms=entries).model_dump_json()
 
 
-@router.get("/healthz", summary="Alive")
+@router.get(
+    "/healthz",
+    responses={200: {"description": "It is", "content": {"application/json": {"example": {"status": "ok"}}}}},
+    summary="Alive",
+)
 async def health() -> dict[str, str]:
     """The event loop answers."""
     return {"status": "ok"}
@@ -40,6 +50,7 @@ async def health() -> dict[str, str]:
 
 @router.get(
     "/readyz",
+    response_description="Everything that is needed works",
     response_model=Readiness,
     responses={503: {"model": Readiness, "description": "Something that is needed does not work"}},
     summary="Ready",
@@ -76,7 +87,7 @@ def _job_workers(service: Service) -> str:
     "/metrics",
     responses={
         **documented(),
-        200: {"description": "In Prometheus' text format", "content": {"text/plain": {"schema": {"type": "string"}}}},
+        200: {"description": "In Prometheus' text format", "content": {"text/plain": _METRICS}},
     },
     response_class=Response,
     summary="Metrics",

@@ -12,6 +12,7 @@ from service.jobs import JobKind, JobView, State, StoredPolicy
 from service.problems import Place, Problem
 
 _ID = "Qm5zYk1hZ2ljTm90R3Vlc3NhYmxlSWQx"
+_FINGERPRINT = "4d02538594eb68e1d432b5f9830442df5227b9f0fbdaf599b9807d96c92bf1e8"
 
 
 class Answer(BaseModel):
@@ -20,10 +21,15 @@ class Answer(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+def _like(example: dict[str, Any]) -> ConfigDict:
+    """An example for those who read the API's description."""
+    return ConfigDict(json_schema_extra={"examples": [example]})
+
+
 class Progress(Answer):
     """How far a running job is."""
 
-    phase: str = Field(examples=["draw"])
+    phase: str
     rows_done: int
     rows_total: int
     seconds_left: float | None = Field(description="estimate for this phase, from its speed so far")
@@ -32,10 +38,28 @@ class Progress(Answer):
 class JobAnswer(Answer):
     """A job."""
 
-    id: str = Field(examples=[_ID])
+    model_config = _like(
+        {
+            "id": _ID,
+            "kind": "anonymize",
+            "state": "running",
+            "policy": "adult",
+            "created_at": "2026-11-16T08:36:17.125000Z",
+            "started_at": "2026-11-16T08:36:17.129000Z",
+            "finished_at": None,
+            "expires_at": None,
+            "attempts": 1,
+            "progress": {"phase": "refine", "rows_done": 12000, "rows_total": 30162, "seconds_left": 0.4},
+            "problem": None,
+            "report": None,
+            "links": {"self": f"/v1/jobs/{_ID}", "events": f"/v1/jobs/{_ID}/events"},
+        }
+    )
+
+    id: str
     kind: JobKind
     state: State
-    policy: str = Field(description="name of the policy", examples=["adult"])
+    policy: str = Field(description="name of the policy")
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
@@ -44,7 +68,7 @@ class JobAnswer(Answer):
     progress: Progress | None = Field(description="while it runs")
     problem: Problem | None = Field(description="why it failed")
     report: dict[str, Any] | None = Field(description="of a job that succeeded; not in lists")
-    links: dict[str, str] = Field(examples=[{"self": f"/v1/jobs/{_ID}"}])
+    links: dict[str, str]
 
     @classmethod
     def of(cls, job: JobView, *, keep: float) -> Self:
@@ -84,7 +108,7 @@ def moment(seconds: float) -> datetime:
 
 def _progress(job: JobView) -> dict[str, Any]:
     left = None
-    if job.phase_at is not None and 0 < job.done <= job.total:
+    if job.phase_at is not None and 0 < job.done < job.total:
         elapsed = max(0.0, datetime.now(UTC).timestamp() - job.phase_at)
         left = round(elapsed * (job.total - job.done) / job.done, 1)
     return {"phase": job.phase or "start", "rows_done": job.done, "rows_total": job.total, "seconds_left": left}
@@ -105,6 +129,17 @@ class JobPage(Answer):
 class PolicyCheck(Answer):
     """Whether a policy can be used."""
 
+    model_config = _like(
+        {
+            "usable": True,
+            "problems": [],
+            "name": "adult",
+            "kind": "table",
+            "models": {"k-anonymity": 5, "t-closeness": 0.2},
+            "fingerprint": _FINGERPRINT,
+        }
+    )
+
     usable: bool
     problems: list[Place] = Field(description="everything that is wrong")
     name: str | None = None
@@ -115,6 +150,15 @@ class PolicyCheck(Answer):
 
 class PolicyAnswer(Answer):
     """A stored policy."""
+
+    model_config = _like(
+        {
+            "name": "shop",
+            "text": '{"name": "shop", "schema": {}, "guarantee": {}}',
+            "fingerprint": _FINGERPRINT,
+            "updated_at": "2026-11-16T08:36:17.125000Z",
+        }
+    )
 
     name: str
     text: str = Field(description="as JSON, hierarchies included")
@@ -136,7 +180,17 @@ class PolicyList(Answer):
 class AlgorithmAnswer(Answer):
     """An algorithm of the catalogue."""
 
-    name: str = Field(examples=["sabre"])
+    model_config = _like(
+        {
+            "name": "sabre",
+            "runs_on": "table",
+            "summary": "t-closeness: classes that draw from buckets of similar values in proportion.",
+            "guarantees": ["k-anonymity", "t-closeness"],
+            "parameters": {"type": "object", "properties": {"t": {"type": "number", "minimum": 0, "maximum": 1}}},
+        }
+    )
+
+    name: str
     runs_on: Literal["table", "stream"]
     summary: str
     guarantees: list[str]
@@ -176,6 +230,29 @@ class StreamWorker(Answer):
 class StreamAnswer(Answer):
     """A stream and the workers that serve it."""
 
+    model_config = _like(
+        {
+            "name": "orders",
+            "input": "orders.raw",
+            "output": "orders.safe",
+            "ready": True,
+            "workers": [
+                {
+                    "address": "http://127.0.0.1:9400",
+                    "ready": True,
+                    "reason": None,
+                    "started": "2026-11-16T08:36:17Z",
+                    "counts": {"taken": 1000, "released": 998, "suppressed": 2, "clusters": 199},
+                    "gauges": {"loss": 0.25, "delay": 1.1, "pending": 0, "lag": 0},
+                    "guarantee": [{"model": "k-anonymity", "asked": 5, "achieved": 5, "more_is_safer": True}],
+                    "delay_limit": 10,
+                    "partitions": {"0": {"position": 1000, "pending": 0, "thin": False}},
+                    "stopped": {},
+                }
+            ],
+        }
+    )
+
     name: str
     input: str
     output: str
@@ -192,6 +269,8 @@ class StreamList(Answer):
 
 class Readiness(Answer):
     """What was checked."""
+
+    model_config = _like({"ready": True, "checks": {"database": "ok", "files": "ok", "job_workers": "ok"}})
 
     ready: bool
     checks: dict[str, str]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, ParamSpec, TypeAlias, TypeVar
 
-from fastapi import Depends, Request
+from fastapi import Depends, Path, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.openapi.models import HTTPBearer as HTTPBearerModel
 from fastapi.security.base import SecurityBase
@@ -90,6 +90,7 @@ def _caller(request: Request, service: Service) -> Caller:
     return caller
 
 
+JobId: TypeAlias = Annotated[str, Path(description="the job's `id`")]
 InService: TypeAlias = Annotated[Service, Depends(service_of)]
 Anybody: TypeAlias = Annotated[Caller, Depends(_Token())]
 Submitter: TypeAlias = Annotated[Caller, Depends(_Token(Scope.SUBMIT))]

@@ -9,6 +9,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 
 from microdata import PortcullisError
 from service.problems import KINDS, Place, Problem, ProblemError, problem, problem_of
@@ -44,9 +45,23 @@ def install(app: FastAPI) -> None:
         return answer(problem("bad-parameter", "A parameter is not allowed.", [_place(one) for one in error.errors()]))
 
     @app.exception_handler(HTTPException)
-    async def _framework(_: Request, error: HTTPException) -> Response:
+    async def _framework(request: Request, error: HTTPException) -> Response:
         kind = _BY_STATUS.get(error.status_code, "bad-request")
-        return answer(problem(kind, f"{KINDS[kind].title}."), error.headers)
+        headers = dict(error.headers or {})
+        if kind == "method-not-allowed":
+            headers |= _allow(request)
+        return answer(problem(kind, f"{KINDS[kind].title}."), headers)
+
+
+def _allow(request: Request) -> dict[str, str]:
+    """The methods of all routes at this address; the framework names those of one."""
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    found = {
+        method for route in routes if route.matches(request.scope)[0] != Match.NONE for method in route.methods or ()
+    }
+    if "GET" in found:
+        found.add("HEAD")
+    return {"Allow": ", ".join(sorted(found))} if found else {}
 
 
 def answer(given: Problem, headers: Mapping[str, str] | None = None) -> Response:

@@ -24,6 +24,12 @@ EXAMPLE: dict[str, Any] = {
 """A policy, for those who read the API's description."""
 POLICY_PART = {"type": "string", "description": "the policy, YAML or JSON", "example": json.dumps(EXAMPLE)}
 """A policy as a part of a request."""
+FILE = {"type": "string", "format": "binary"}
+HIERARCHIES_PART = {
+    "type": "array",
+    "items": FILE,
+    "description": "CSV files that the policy names, found by the last part of their names",
+}
 
 
 def given_policy(raw: bytes, hierarchies: Mapping[str, bytes]) -> tuple[Policy, str]:

@@ -12,9 +12,9 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from service.api.answers import JobAnswer, JobPage, as_json, shown_job
-from service.api.context import InService, Reader, Service, Submitter, visible_job
+from service.api.context import InService, JobId, Reader, Service, Submitter, visible_job
 from service.api.errors import documented
-from service.api.given_policy import EXAMPLE, POLICY_PART, given_policy
+from service.api.given_policy import EXAMPLE, FILE, HIERARCHIES_PART, POLICY_PART, given_policy
 from service.api.light import LightRoute
 from service.api.tokens import Caller, Scope
 from service.api.uploads import Form, read_form, required
@@ -35,15 +35,10 @@ Key = Annotated[
         description="the same key with the same request gives the same job, however often it is sent",
     ),
 ]
-_FILE = {"type": "string", "format": "binary"}
 _POLICY_PARTS: dict[str, Any] = {
     "policy": POLICY_PART,
     "policy_name": {"type": "string", "description": "or the name of a stored one", "example": EXAMPLE["name"]},
-    "hierarchies": {
-        "type": "array",
-        "items": _FILE,
-        "description": "CSV files that the policy names, found by the last part of their names",
-    },
+    "hierarchies": HIERARCHIES_PART,
 }
 
 
@@ -64,7 +59,7 @@ _SUBMIT_PROBLEMS = documented(
     "idempotency-key-reused",
     "too-many-jobs",
 )
-_TABLE = {**_FILE, "description": "CSV or JSON lines, both may be gzipped, or Parquet"}
+_TABLE = {**FILE, "description": "CSV or JSON lines, both may be gzipped, or Parquet"}
 _COUNTS = {
     "type": "string",
     "description": "JSON: {sensitive attribute: {value: count in the original}}",
@@ -75,6 +70,7 @@ _COUNTS = {
 @router.post(
     "/jobs",
     status_code=202,
+    response_description="The job, with its address in `Location`",
     responses=_SUBMIT_PROBLEMS,
     summary="Anonymize a table",
     openapi_extra=_multipart(["table"], table=_TABLE),
@@ -90,6 +86,7 @@ async def submit_job(
 @router.post(
     "/audits",
     status_code=202,
+    response_description="The job, with its address in `Location`",
     responses=_SUBMIT_PROBLEMS,
     summary="Check something published",
     openapi_extra=_multipart(["published"], published=_TABLE, original=_TABLE, distribution=_COUNTS),
@@ -136,7 +133,7 @@ async def _submit(
     return JobAnswer.of(kept, keep=service.settings.result_seconds)
 
 
-def _job(service: Service, caller: Caller, kind: JobKind, key: str | None, job_id: str, form: Form) -> Job:
+def _job(service: Service, caller: Caller, kind: JobKind, key: str | None, job_id: JobId, form: Form) -> Job:
     """The job that a request stands for, everything checked that can be checked before it runs."""
     inputs = dict(form.tables)
     if kind == "anonymize":
@@ -178,12 +175,18 @@ def _policy(service: Service, form: Form) -> tuple[Policy, str]:
     return given_policy(stored.text.encode(), {})
 
 
-@looking.get("/jobs", responses=documented("bad-parameter"), summary="List jobs", response_model=JobPage)
+@looking.get(
+    "/jobs",
+    response_description="A page of jobs",
+    responses=documented("bad-parameter"),
+    summary="List jobs",
+    response_model=JobPage,
+)
 async def list_jobs(
     service: InService,
     caller: Reader,
     state: Annotated[State | None, Query(description="only jobs in this state")] = None,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    limit: Annotated[int, Query(ge=1, le=200, description="jobs per page")] = 50,
     after: Annotated[str | None, Query(max_length=200, description="`next` of the page before")] = None,
 ) -> Response:
     """Jobs from the newest to the oldest: one's own, or everybody's with the scope read:all."""
@@ -210,8 +213,14 @@ def _place(cursor: str | None) -> tuple[float, str] | None:
         raise ProblemError("bad-parameter", "A parameter is not allowed.", [place]) from None
 
 
-@looking.get("/jobs/{job_id}", responses=documented("not-found"), summary="Look at a job", response_model=JobAnswer)
-async def get_job(job_id: str, service: InService, caller: Reader) -> Response:
+@looking.get(
+    "/jobs/{job_id}",
+    response_description="The job",
+    responses=documented("not-found"),
+    summary="Look at a job",
+    response_model=JobAnswer,
+)
+async def get_job(job_id: JobId, service: InService, caller: Reader) -> Response:
     """State, progress with an estimate, and in the end the report or the problem."""
     job = await visible_job(service, caller, job_id)
     report = orjson.Fragment(job.report) if job.report else None
@@ -222,11 +231,12 @@ async def get_job(job_id: str, service: InService, caller: Reader) -> Response:
 @router.delete(
     "/jobs/{job_id}",
     status_code=202,
+    response_description="The job, which is told to stop",
     responses={**documented("not-found"), 204: {"description": "The job had ended and is deleted, with all its files"}},
     summary="Cancel or delete a job",
     response_model=JobAnswer,
 )
-async def delete_job(job_id: str, service: InService, caller: Submitter) -> Any:
+async def delete_job(job_id: JobId, service: InService, caller: Submitter) -> Any:
     """Stop a job that waits or runs, within a second; delete one that has ended, with its result and report."""
     job = await visible_job(service, caller, job_id)
     if job.token != caller.name and not caller.may(Scope.ADMIN):

@@ -37,11 +37,10 @@ class HttpMetrics:
         self.followers = 0
         self.registry.register(_Queue(store))
 
-    def seen(self, scope: Scope, status: int, seconds: float) -> None:
+    def seen(self, scope: Scope, method: str, status: int, seconds: float) -> None:
         """Count a request."""
         route = getattr(scope.get("route"), "path", "") or "other"
-        method = scope["method"] if scope["method"] in _METHODS else "other"
-        self._requests.labels(method, route, str(status)).inc()
+        self._requests.labels(method if method in _METHODS else "other", route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
     def job_ended(self, state: str, seconds: float) -> None:

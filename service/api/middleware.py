@@ -35,6 +35,10 @@ _HEADERS = {
 _HSTS = (b"strict-transport-security", b"max-age=31536000")
 
 
+class _Enough(Exception):  # noqa: N818 - no error: it ends a route whose body nobody wants
+    """The answer to HEAD is complete."""
+
+
 class Guard:
     """Around the whole application."""
 
@@ -51,12 +55,18 @@ class Guard:
             return
         started = time.perf_counter()
         status = 0
+        wanted = scope["method"]
+        if wanted == "HEAD":  # whatever answers GET answers HEAD, without its body
+            scope = {**scope, "method": "GET"}
 
         async def guarded(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = _completed(message.get("headers", ()), self._extra)
+            elif wanted == "HEAD":
+                await send({"type": "http.response.body"})
+                raise _Enough
             await send(message)
 
         try:
@@ -66,6 +76,8 @@ class Guard:
                 )
             else:
                 await self._app(scope, receive, guarded)
+        except _Enough:
+            pass
         except Exception as error:  # noqa: BLE001 - the last line: nothing of it may be shown, it may quote a value
             place = traceback.extract_tb(error.__traceback__)[-1]
             log.error("%s in %s, line %s", type(error).__name__, place.filename, place.lineno)  # noqa: TRY400
@@ -74,7 +86,7 @@ class Guard:
                     scope, receive, guarded
                 )
         finally:
-            self._metrics.seen(scope, status, time.perf_counter() - started)
+            self._metrics.seen(scope, wanted, status, time.perf_counter() - started)
 
 
 def _completed(given: Iterable[tuple[bytes, bytes]], extra: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

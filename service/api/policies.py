@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from typing import Annotated, Any
 
+import yaml
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from service.api.answers import PolicyAnswer, PolicyCheck, PolicyList
 from service.api.context import Admin, Anybody, InService, Service
 from service.api.errors import documented
-from service.api.given_policy import EXAMPLE, POLICY_PART, given_policy
+from service.api.given_policy import EXAMPLE, HIERARCHIES_PART, POLICY_PART, given_policy
 from service.api.uploads import read_body, read_form
 from service.jobs import StoredPolicy
 from service.policy import Policy, PolicyError, Problem
@@ -19,20 +20,22 @@ from service.problems import Place, ProblemError, problem_of
 
 router = APIRouter(prefix="/v1/policies", tags=["policies"])
 
-Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", max_length=100)]
+Name = Annotated[
+    str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", max_length=100, description="the policy's `name`")
+]
 
 _BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {
             "application/json": {"schema": {"type": "object"}, "example": EXAMPLE},
-            "application/yaml": {"schema": {"type": "string"}},
+            "application/yaml": {"schema": {"type": "string"}, "example": yaml.safe_dump(EXAMPLE, sort_keys=False)},
             "multipart/form-data": {
                 "schema": {
                     "type": "object",
                     "properties": {
                         "policy": POLICY_PART,
-                        "hierarchies": {"type": "array", "items": {"type": "string", "format": "binary"}},
+                        "hierarchies": HIERARCHIES_PART,
                     },
                     "required": ["policy"],
                 }
@@ -55,7 +58,13 @@ async def _given(request: Request, service: Service) -> tuple[Policy, str]:
     return await run_in_threadpool(given_policy, body, {})
 
 
-@router.post("/check", responses=documented(*_BODY_PROBLEMS), summary="Check a policy", openapi_extra=_BODY)
+@router.post(
+    "/check",
+    response_description="What was found",
+    responses=documented(*_BODY_PROBLEMS),
+    summary="Check a policy",
+    openapi_extra=_BODY,
+)
 async def check_policy(request: Request, service: InService, caller: Anybody) -> PolicyCheck:
     """Say whether a policy can be used, and everything that is wrong with it."""
     del caller
@@ -73,7 +82,7 @@ async def check_policy(request: Request, service: InService, caller: Anybody) ->
     )
 
 
-@router.get("", responses=documented(), summary="List stored policies")
+@router.get("", response_description="The policies", responses=documented(), summary="List stored policies")
 async def list_policies(service: InService, caller: Anybody) -> PolicyList:
     """All stored policies, by name."""
     del caller
@@ -83,6 +92,7 @@ async def list_policies(service: InService, caller: Anybody) -> PolicyList:
 
 @router.put(
     "/{name}",
+    response_description="The policy, which replaces an earlier one",
     responses={
         **documented(*_BODY_PROBLEMS, "bad-policy", "infeasible-guarantee", "bad-parameter"),
         201: {"description": "The name is new", "model": PolicyAnswer},
@@ -104,7 +114,12 @@ async def put_policy(
     return PolicyAnswer.of(stored)
 
 
-@router.get("/{name}", responses=documented("not-found", "bad-parameter"), summary="A stored policy")
+@router.get(
+    "/{name}",
+    response_description="The policy",
+    responses=documented("not-found", "bad-parameter"),
+    summary="A stored policy",
+)
 async def get_policy(name: Name, service: InService, caller: Anybody) -> PolicyAnswer:
     """The policy of this name."""
     del caller
@@ -117,6 +132,7 @@ async def get_policy(name: Name, service: InService, caller: Anybody) -> PolicyA
 @router.delete(
     "/{name}",
     status_code=204,
+    response_description="It is gone",
     responses=documented("not-found", "bad-parameter"),
     summary="Delete a stored policy",
 )

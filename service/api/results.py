@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -14,7 +15,7 @@ from starlette.types import Scope as HttpScope
 
 from service.api.accept import chosen
 from service.api.answers import as_json, shown_job
-from service.api.context import InService, Reader, Service, visible_job
+from service.api.context import InService, JobId, Reader, Service, visible_job
 from service.api.errors import answer, documented
 from service.jobs import JobView
 from service.problems import ProblemError, problem
@@ -27,6 +28,19 @@ _FORMATS = {
     "application/vnd.apache.parquet": "parquet",
     "application/x-ndjson": "jsonl",
 }
+_TABLES: dict[str, dict[str, Any]] = {
+    "text/csv": {"example": 'class,age,country,item\n7,"[25,30]",Europe,Lamp\n'},
+    "application/vnd.apache.parquet": {"schema": {"type": "string", "format": "binary"}},
+    "application/x-ndjson": {"example": '{"class":7,"age":[25,30],"country":"Europe","item":"Lamp"}\n'},
+}
+_REPORT = {
+    "name": "adult",
+    "holds": True,
+    "rows": {"given": 2000, "published": 2000, "suppressed": 0},
+    "results": [{"model": "k-anonymity", "asked": 5, "achieved": 6, "holds": True, "failing": 0}],
+    "loss": {"mean": 0.32},
+}
+"""The beginning of one."""
 _PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 _LOOK_SECONDS = 0.3
 _QUIET_SECONDS = 15.0
@@ -58,13 +72,13 @@ class _ResultFile(FileResponse):
     "/result",
     responses={
         **documented("not-found", "not-acceptable", "conflict", "wrong-range"),
-        200: {"description": "The published table", "content": {kind: {} for kind in _FORMATS}},
+        200: {"description": "The published table", "content": _TABLES},
         206: {"description": "The range of it that was asked for"},
     },
     response_class=Response,
     summary="The published table",
 )
-async def get_result(job_id: str, request: Request, service: InService, caller: Reader) -> Response:
+async def get_result(job_id: JobId, request: Request, service: InService, caller: Reader) -> Response:
     """CSV, Parquet or JSON lines, as `Accept` says; ranges are served."""
     job = _finished(await visible_job(service, caller, job_id))
     kind = chosen(request.headers.get("accept"), tuple(_FORMATS))
@@ -81,13 +95,16 @@ async def get_result(job_id: str, request: Request, service: InService, caller: 
         **documented("not-found", "not-acceptable", "conflict"),
         200: {
             "description": "What was asked, what was achieved, what it cost",
-            "content": {"application/json": {"schema": {"type": "object"}}, "text/html": {}},
+            "content": {
+                "application/json": {"schema": {"type": "object"}, "example": _REPORT},
+                "text/html": {"example": "<!doctype html>…"},
+            },
         },
     },
     response_class=Response,
     summary="The report of a job",
 )
-async def get_report(job_id: str, request: Request, service: InService, caller: Reader) -> Response:
+async def get_report(job_id: JobId, request: Request, service: InService, caller: Reader) -> Response:
     """As JSON, or as one page with plots where `Accept` prefers text/html (not for audits)."""
     job = _finished(await visible_job(service, caller, job_id))
     kinds = ("application/json", "text/html") if job.kind == "anonymize" else ("application/json",)
@@ -114,13 +131,18 @@ def _finished(job: JobView) -> JobView:
         **documented("not-found", "not-ready"),
         200: {
             "description": "Server-sent events `job`, each with the job as JSON, until it has ended",
-            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            "content": {
+                "text/event-stream": {
+                    "schema": {"type": "string"},
+                    "example": 'event: job\ndata: {"state": "running", …}\n\n',
+                }
+            },
         },
     },
     response_class=Response,
     summary="Follow a job",
 )
-async def follow_job(job_id: str, service: InService, caller: Reader) -> Response:
+async def follow_job(job_id: JobId, service: InService, caller: Reader) -> Response:
     """The job whenever it changes, as server-sent events."""
     job = await visible_job(service, caller, job_id)
     if service.metrics.followers >= service.settings.max_event_streams:

@@ -7,9 +7,9 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Path
 from fastapi.concurrency import run_in_threadpool
 from pydantic import ValidationError
 
@@ -24,15 +24,17 @@ _SECONDS = 2.0
 _MOST_BYTES = 4 << 20
 
 
-@router.get("", responses=documented(), summary="List streams")
+@router.get("", response_description="The streams", responses=documented(), summary="List streams")
 async def list_streams(service: InService, caller: Anybody) -> StreamList:
     """What the configured workers do."""
     del caller
     return await _ask_all(service)
 
 
-@router.get("/{name}", responses=documented("not-found"), summary="A stream")
-async def get_stream(name: str, service: InService, caller: Anybody) -> StreamAnswer:
+@router.get("/{name}", response_description="The stream", responses=documented("not-found"), summary="A stream")
+async def get_stream(
+    name: Annotated[str, Path(description="the name in its policy")], service: InService, caller: Anybody
+) -> StreamAnswer:
     """One stream with its workers."""
     del caller
     for stream in (await _ask_all(service)).streams:

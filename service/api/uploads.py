@@ -19,7 +19,7 @@ from fastapi.concurrency import run_in_threadpool
 from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from service.jobs import GZIP, ending_of
+from service.jobs import GZIP, ending_of, unusable
 from service.problems import Place, ProblemError
 
 _BLOCK = 1 << 20
@@ -152,7 +152,7 @@ class _Reader:
         form = Form(digest=self._digest.hexdigest())
         for sink in self._done:
             if isinstance(sink, _Table):
-                ending = ending_of(sink.path)
+                ending = ending_of(sink.path, sink.part)
                 sink.check_complete()
                 form.tables[sink.part] = sink.path.rename(sink.path.with_name(sink.part + ending)).name
             elif sink.part == "hierarchies":
@@ -189,7 +189,7 @@ class _Reader:
             "hierarchies": limits.hierarchy_bytes - self._taken("hierarchies"),
         }
         if part != "hierarchies" and any(sink.part == part for sink in self._done):
-            raise _refused(part, "is there twice")
+            raise unusable(part, "is there twice")
         if part in self._tables and self._directory is not None:
             self._sink = _Table(part, self._directory / f"{part}.part", limits)
         elif part in small:
@@ -266,7 +266,7 @@ class _Table:
 
     def check_complete(self) -> None:
         if self._meter is not None and not self._meter.complete:
-            raise _refused(self.part, "is cut off: its gzip stream does not end")
+            raise unusable(self.part, "is cut off: its gzip stream does not end")
 
 
 class _Meter:
@@ -291,7 +291,7 @@ class _Meter:
             try:
                 self._unpacked += len(self._unpacker.decompress(data, _BLOCK))
             except zlib.error:
-                raise _refused(self._part, "begins like gzip, but is damaged") from None
+                raise unusable(self._part, "begins like gzip, but is damaged") from None
             data = self._unpacker.unconsumed_tail or self._unpacker.unused_data
             self._check()
 
@@ -305,10 +305,6 @@ class _Meter:
 
 def _too_large(part: str, most: int) -> ProblemError:
     return ProblemError("too-large", "A part is too large.", [Place(path=part, reason=f"at most {most} bytes")])
-
-
-def _refused(part: str, reason: str) -> ProblemError:
-    return ProblemError("bad-upload", "A part cannot be used.", [Place(path=part, reason=reason)])
 
 
 def required(form: Mapping[str, object] | Form, *parts: str) -> None:

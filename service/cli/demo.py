@@ -19,9 +19,9 @@ from service.cli.output import say, say_table
 from service.demo import Demo
 
 _HINT = """See both topics side by side, in another terminal:
-  kcat -b {bootstrap} -C -t orders.raw -o -3 -e      kcat -b {bootstrap} -C -t orders.safe -o -3
-  {python} -c "from kafka import KafkaConsumer as C; [print(m.value) for m in C('orders.safe', \
-bootstrap_servers='{bootstrap}', auto_offset_reset='earliest')]"
+  kcat -b {bootstrap} -C -t orders.raw -o -3 -c 6      kcat -b {bootstrap} -C -t orders.safe -o -3 -c 6
+  {python} -c "from kafka import KafkaConsumer as C; [print(m.topic, m.value) for m in C('orders.raw', \
+'orders.safe', bootstrap_servers='{bootstrap}', isolation_level='read_committed')]"
 Console: {console} in a moment   Worker: {status}   Ctrl-C ends everything."""
 
 

@@ -4,7 +4,7 @@ from service.jobs.database import open_database
 from service.jobs.files import JobFiles, is_id, new_id
 from service.jobs.job import Job, JobKind, JobView, State
 from service.jobs.runner import JobRunner, RunnerLimits
-from service.jobs.shape import GZIP, ending_of
+from service.jobs.shape import GZIP, ending_of, unusable
 from service.jobs.store import JobStore, StoredPolicy
 from service.jobs.work import RESULTS
 
@@ -24,4 +24,5 @@ __all__ = [
     "is_id",
     "new_id",
     "open_database",
+    "unusable",
 ]

@@ -11,7 +11,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from service.problems import ProblemError
+from service.problems import Place, ProblemError
 
 GZIP = b"\x1f\x8b"
 _PARQUET = b"PAR1"
@@ -20,7 +20,7 @@ _FIRST_LINE = 1 << 20
 _AROUND = b" \t\r\n\xef\xbb\xbf"
 
 
-def ending_of(path: Path) -> str:
+def ending_of(path: Path, part: str) -> str:
     """The ending that tells a table's format: from what is in the file, never from what somebody called it."""
     with path.open("rb") as file:
         head = file.read(512)
@@ -28,33 +28,33 @@ def ending_of(path: Path) -> str:
         tail = file.read()
     if head.startswith(_PARQUET):
         if tail != _PARQUET:
-            raise ProblemError("bad-upload", "A table begins like Parquet, but is cut off.")
+            raise unusable(part, "begins like Parquet, but is cut off")
         return ".parquet"
     zipped = head.startswith(GZIP)
     if zipped:
         try:
             head = zlib.decompressobj(wbits=31).decompress(head, 64)
         except zlib.error:
-            raise ProblemError("bad-upload", "A table begins like gzip, but is damaged.") from None
+            raise unusable(part, "begins like gzip, but is damaged") from None
     if head.startswith((b"ARROW1", b"PK\x03\x04", GZIP)) or not head:
-        raise ProblemError("bad-upload", "A table must be CSV, JSON lines (both may be gzipped) or Parquet.")
+        raise unusable(part, "must be CSV, JSON lines (both may be gzipped) or Parquet")
     text = ".jsonl" if head.lstrip(_AROUND).startswith((b"{", b"[")) else ".csv"
     return f"{text}.gz" if zipped else text
 
 
-def check_shape(path: Path, *, most_columns: int, most_bytes: int) -> None:
+def check_shape(path: Path, part: str, *, most_columns: int, most_bytes: int) -> None:
     """Refuse a table that is wider, or unpacked is larger, than allowed."""
     if path.suffix == ".parquet":
-        columns, size = _parquet_shape(path)
+        columns, size = _parquet_shape(path, part)
     else:
-        columns, size = _line_width(path), 0
+        columns, size = _line_width(path, part), 0
     if columns > most_columns:
-        raise ProblemError("bad-upload", f"The table has more than {most_columns} columns, which is the limit.")
+        raise unusable(part, f"has more than {most_columns} columns, which is the limit")
     if size > most_bytes:
-        raise ProblemError("bad-upload", f"The table is larger than {most_bytes} bytes when it is unpacked.")
+        raise unusable(part, f"is larger than {most_bytes} bytes when it is unpacked")
 
 
-def _parquet_shape(path: Path) -> tuple[int, int]:
+def _parquet_shape(path: Path, part: str) -> tuple[int, int]:
     try:
         with pq.ParquetFile(path) as file:
             groups = range(file.metadata.num_row_groups)
@@ -62,15 +62,15 @@ def _parquet_shape(path: Path) -> tuple[int, int]:
             # Repeated values take no room in the file, but every row takes some in memory.
             return file.metadata.num_columns, max(size, 4 * file.metadata.num_rows)
     except (pa.ArrowException, OSError):
-        raise ProblemError("bad-upload", "The table begins like Parquet, but is damaged or cut off.") from None
+        raise unusable(part, "begins like Parquet, but is damaged or cut off") from None
 
 
-def _line_width(path: Path) -> int:
+def _line_width(path: Path, part: str) -> int:
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             line = file.readline(_FIRST_LINE)
     except (OSError, EOFError, zlib.error):
-        raise ProblemError("bad-upload", "The table begins like gzip, but is damaged or cut off.") from None
+        raise unusable(part, "begins like gzip, but is damaged or cut off") from None
     if ".jsonl" not in path.name:
         return max(line.count(mark) for mark in b",;\t|") + 1
     try:
@@ -78,3 +78,8 @@ def _line_width(path: Path) -> int:
     except orjson.JSONDecodeError:
         return 0
     return len(first) if isinstance(first, dict) else 0
+
+
+def unusable(part: str, reason: str) -> ProblemError:
+    """A part of a request that cannot be used, and why."""
+    return ProblemError("bad-upload", "A part cannot be used.", [Place(path=part, reason=reason)])

@@ -58,7 +58,7 @@ def work(task: Task, progress: Progress) -> str:
         policy = parse_policy(json.loads(task.policy))
         for part, path in task.inputs.items():
             if part != "distribution":
-                check_shape(Path(path), most_columns=task.most_columns, most_bytes=task.most_bytes)
+                check_shape(Path(path), part, most_columns=task.most_columns, most_bytes=task.most_bytes)
         return _anonymize(policy, task, progress) if task.kind == "anonymize" else _audit(policy, task, progress)
     except Cancelled:
         raise

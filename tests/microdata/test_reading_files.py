@@ -181,13 +181,15 @@ def test_public_types_may_differ_between_blocks(tmp_path, monkeypatch):
 
 
 def test_progress_grows_to_the_end_and_may_cancel(tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "ROW_LIMIT", 300)
+    for module in (delimited, sources):
+        monkeypatch.setattr(module, "ROW_LIMIT", 300)
     (tmp_path / "t.csv").write_text("id,age,sex,ill,shop\n" + "a,30,F,flu,x\n" * 200)
     told = []
     read_table(tmp_path / "t.csv", SCHEMA, progress=lambda *news: told.append(news))
     assert [news[1] for news in told] == sorted(news[1] for news in told)
     assert all(phase == "read" and done <= total for phase, done, total in told)
     assert told[-1] == ("read", 200, 200)
+    assert all(150 < total < 250 for _, _, total in told), "the size of the file tells how many rows there are about"
 
     def stop(phase, done, total):
         raise Cancelled

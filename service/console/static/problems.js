@@ -14,7 +14,7 @@ export function problemView(problem, onplace) {
     const nearest =
       place.nearest === null || place.nearest === undefined
         ? null
-        : h("span", {}, ` Nearest that works: ${place.nearest}.`);
+        : h("span", {}, `; nearest that works: ${place.nearest}`);
     return h("li", {}, named, ": ", place.reason, nearest);
   });
   return h(

@@ -239,7 +239,9 @@ function showAlerts(place, now) {
       `${number(now.refusedReleases)} clusters were kept from leaving by the last check. This is a fault: report it.`,
     );
   if (now.thin)
-    lines.push(`${number(now.thin)} partitions have too few persons within the delay: events are suppressed.`);
+    lines.push(
+      `Partitions with too few persons within the delay: ${number(now.thin)}. Events that find no company are suppressed.`,
+    );
   const key = lines.join("\n");
   if (place.dataset.key === key) return;
   place.dataset.key = key;

@@ -355,7 +355,25 @@ def test_the_catalogue_and_metrics(client):
 
 def test_what_is_not_there(client):
     assert kind_of(client.get("/v1/nothing")) == "not-found"
-    assert kind_of(client.patch("/v1/jobs")) == "method-not-allowed"
+    refused = client.patch("/v1/jobs")
+    assert kind_of(refused) == "method-not-allowed"
+    assert refused.headers["allow"] == "GET, HEAD, POST"
+
+
+@pytest.mark.parametrize("address", ["/v1/jobs", "/v1/algorithms", "/healthz", "/metrics", "/", "/v1/nothing"])
+def test_head_is_answered_like_get_without_the_body(client, address):
+    whole, head = client.get(address), client.head(address)
+    assert (head.status_code, head.content) == (whole.status_code, b"")
+    assert head.headers["content-type"] == whole.headers["content-type"]
+    if address != "/metrics":  # which counts what is asked
+        assert head.headers["content-length"] == str(len(whole.content))
+
+
+def test_head_does_not_follow_a_job(client):
+    job = submit(client)
+    head = client.head(job["links"]["events"])
+    assert (head.status_code, head.content) == (200, b"")
+    assert 'method="HEAD",route="/v1/jobs/{job_id}/events",status="200"' in client.get("/metrics").text
 
 
 def test_who_sends_nothing_is_not_waited_for():

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis.checks import not_a_server_error
 
 from service.api import ServiceSettings, create_app
+from service.api.answers import Answer
 
 EXAMPLES = 15
 """Per operation: enough to try each kind of body, few enough for a minute."""
@@ -34,13 +35,38 @@ def test_every_route_is_documented(app):
             assert {"401", "403"} <= operation["responses"].keys(), where
             assert operation["security"], where
         for status, response in operation["responses"].items():
-            assert response["description"], (where, status)
+            assert response["description"] not in {"", "Successful Response"}, (where, status)
             if status.startswith("4"):
                 content = response["content"]["application/problem+json"]
                 assert content["examples"], (where, status)
         if method in {"post", "put"}:
             assert operation["requestBody"]["content"], where
     assert "HTTPValidationError" not in json.dumps(document), "the framework's errors echo what was sent"
+
+
+def test_everything_that_is_read_or_written_has_an_example(app):
+    document = app.openapi()
+    for path, method, operation in operations(document):
+        where = f"{method} {path}"
+        bodies = [operation.get("requestBody", {}), *operation["responses"].values()]
+        for kind, content in ((kind, content) for body in bodies for kind, content in body.get("content", {}).items()):
+            binary = content.get("schema", {}).get("format") == "binary"
+            assert binary or exemplified(document, content) or exemplified(document, content["schema"]), (where, kind)
+        for parameter in operation.get("parameters", ()):
+            assert parameter["description"], (where, parameter["name"])
+
+
+def exemplified(document, node):
+    if "$ref" in node:
+        node = document["components"]["schemas"][node["$ref"].rpartition("/")[2]]
+    inner = [node["items"]] if "items" in node else node.get("properties", {}).values()
+    return bool({"example", "examples"} & node.keys()) or any(exemplified(document, one) for one in inner)
+
+
+@pytest.mark.parametrize("model", [one for one in Answer.__subclasses__() if one.model_config.get("json_schema_extra")])
+def test_examples_are_true(model):
+    (example,) = model.model_config["json_schema_extra"]["examples"]
+    assert set(model.model_validate(example).model_dump()) == set(example)
 
 
 def test_nothing_makes_it_fall_over(app):

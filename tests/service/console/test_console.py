@@ -126,7 +126,7 @@ def test_a_guarantee_that_cannot_be_met_is_answered_with_place_and_reason(consol
     console.until_text("#panel-jobs form .problem", "guarantee.k")
     shown = console.text("#panel-jobs form .problem")
     assert "No publication can satisfy the guarantee" in shown
-    assert "Nearest that works: 1." in shown
+    assert "; nearest that works: 1" in shown
 
 
 def test_a_job_that_fails_says_why_and_shows_no_value(console, tmp_path):
