@@ -110,14 +110,14 @@ def test_events_follow_a_job_to_its_end(live):
 
 
 @pytest.mark.parametrize(
-    ("table", "policy", "kind", "path"),
+    ("table", "policy", "kind", "paths"),
     [
-        (table_text(city=f"{MARK}ville"), policy_text(), "wrong-table", "city"),
-        ("other,columns\n1,2\n", policy_text(), "wrong-table", None),
-        (f"id,age,city,{MARK}\n1,2,Oslo,lamp\n", policy_text(), "wrong-table", "item"),
-        (table_text(), policy_text(k=500), "infeasible-guarantee", "guarantee.k"),
-        ("id,age,city,item,shop\n" + "\0" * 10, policy_text(), "wrong-table", None),
-        (f"PAR1{MARK}PAR1", policy_text(), "bad-upload", None),
+        (table_text(city=f"{MARK}ville"), policy_text(), "wrong-table", ["city"]),
+        ("other,columns\n1,2\n", policy_text(), "wrong-table", []),
+        (f"id,age,city,{MARK}\n1,2,Oslo,lamp\n", policy_text(), "wrong-table", ["item", "shop"]),
+        (table_text(), policy_text(k=500), "infeasible-guarantee", ["guarantee.k"]),
+        ("id,age,city,item,shop\n" + "\0" * 10, policy_text(), "wrong-table", ["(record)"]),
+        (f"PAR1{MARK}PAR1", policy_text(), "bad-upload", ["table"]),
     ],
     ids=[
         "a value outside its domain",
@@ -128,14 +128,15 @@ def test_events_follow_a_job_to_its_end(live):
         "Parquet without a sense",
     ],
 )
-def test_a_job_that_cannot_be_done_says_why_and_shows_no_value(live, table, policy, kind, path):
+def test_a_job_that_cannot_be_done_says_why_and_shows_no_value(live, table, policy, kind, paths):
     failed = wait_for(live.client, submit(live.client, policy, table))
     assert failed["state"] == "failed"
     assert failed["problem"]["type"] == f"urn:portcullis:problem:{kind}"
     assert MARK not in json.dumps(failed)
     places = failed["problem"]["errors"]
-    assert [place["path"] for place in places] == ([path] if path else [])
-    assert [place.get("nearest") for place in places if kind == "infeasible-guarantee"] in ([], [80])
+    assert [place["path"] for place in places] == paths
+    nearest = 80 if kind == "infeasible-guarantee" else None
+    assert all(place.get("nearest") == nearest for place in places)
     assert live.client.get(f"/v1/jobs/{failed['id']}/result").status_code == 409
     wait_until(lambda: not list((live.data / "jobs" / failed["id"]).iterdir()))
 
