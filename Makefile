@@ -17,7 +17,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all]" --group dev
 	@touch $@
 
-run: $(READY)  ## set up and show what is there
+run: $(READY)  ## set up and show a stream being anonymized, live, with the console
 	@$(BIN)/portcullis demo
 
 test: lint unit  ## set up and run everything: ruff, mypy, the import contract, pytest
