@@ -71,7 +71,8 @@ class Restorer:
     def begin(self, partition: Partition) -> InputPartition:
         """The partition where the policy says, or where a drained stream has ended.
 
-        Look only after everybody else was shut out who might begin too: they would see the same.
+        Look only after everybody else was shut out who might begin too: they would see the same. Since this stream was
+        drained, another one may have gone on, of which the committed offset knows nothing.
         """
         last = self._last_state(partition.number)
         if last is None:
@@ -88,10 +89,7 @@ class Restorer:
 
     def _state(self, partition: Partition, committed: Committed | None) -> State | None:
         """The state of this stream's run, None before the first and after a drained one."""
-        state = None if committed is None else self._named_state(partition, committed)
-        if state is None or state.engine is None:
-            # After a drain another stream may have gone on, of which the committed offset knows nothing.
-            state = self._last_state(partition.number)
+        state = self._last_state(partition.number) if committed is None else self._named_state(partition, committed)
         if state is None:
             return None
         self._check(partition, state)
