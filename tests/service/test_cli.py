@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import subprocess
 import sys
 
@@ -310,3 +311,36 @@ def test_a_reader_who_has_had_enough_is_no_fault_of_ours(form):
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr) == (READER_GONE, b"")
+
+
+HEAPS = """
+import ctypes, threading
+from service.cli import serve
+{shared}
+met = threading.Barrier(7)
+
+def allocate():
+    held = bytes(5_000)
+    met.wait()  # all at the same time: a thread that ends leaves its heap to the next
+    met.wait()
+
+threads = [threading.Thread(target=allocate) for _ in range(6)]
+for thread in threads:
+    thread.start()
+met.wait()
+libc = ctypes.CDLL(None)
+libc.fdopen.restype = ctypes.c_void_p
+libc.malloc_info(0, ctypes.c_void_p(out := libc.fdopen(1, b"w")))
+libc.fflush(ctypes.c_void_p(out))
+met.wait()
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc gives every thread a heap")
+def test_threads_of_the_service_share_two_heaps():
+    def heaps(shared):
+        command = [sys.executable, "-c", HEAPS.format(shared=shared)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.count("<heap nr=")
+
+    assert heaps("serve._share_heaps()") == 2
+    assert heaps("") > 2, "the test sees the difference"
