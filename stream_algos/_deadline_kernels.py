@@ -226,10 +226,14 @@ def _decide(state: State, out: Output, space: Geometry, rules: Rules, slot: int,
 
 @kernel
 def _persons_left(rows: Rows, members: NDArray[np.int64]) -> int:
-    """Persons that would still be held without these rows (of which each person has one, as far as it matters)."""
+    """Persons that would still be held without these rows."""
     left = rows.meta[PERSONS]
-    for member in members:
-        left -= rows.tally[rows.slots[member, PERSON], COUNT] == 1
+    for index in range(len(members)):
+        person = rows.slots[members[index], PERSON]
+        others = rows.tally[person, COUNT] - 1
+        for before in range(index if others else 0):  # a person has a second row in a class for its sensitive values
+            others -= rows.slots[members[before], PERSON] == person
+        left -= others == 0
     return left
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 from castle_streams import MIXED, NUMBERS, castle, feed, formations, seeds, stream
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reference_castle import ArrivalReference, DeadlineReference
 
@@ -34,6 +34,7 @@ def test_numbers(formation, seed, k, delta, reuse, repeating, gaps):
 
 @settings(max_examples=25, deadline=None)
 @given(formations, seeds, st.integers(2, 6), st.integers(10, 60), st.integers(2, 3), st.booleans())
+@example("deadline", 10694578, 4, 53, 2, True)  # noqa: FBT003 - at the end, both rows of a person leave in one class
 def test_diversity_over_categories(formation, seed, k, delta, l, repeating):  # noqa: E741
     batch = stream(MIXED, seed, 150, persons=25 if repeating else None)
     both(MIXED, batch, formation, seed, k=k, l=l, delta=delta, reuse=bool(seed % 2))
