@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.exact import SLACK, Real, by_class
-from privacy.model import Groups, Histogram, SensitiveModel, require_parameter
+from privacy.model import Groups, Histogram, SensitiveModel, require_positive
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class DeltaDisclosure(SensitiveModel):
     more_is_safer = False
 
     def __post_init__(self) -> None:
-        require_parameter("disclosure", self.delta, self.delta > 0, "above 0")
+        require_positive("disclosure", self.delta)
 
     def _achieved(self, groups: Groups, histogram: Histogram) -> NDArray[np.float64]:
         """The largest |ln(q / p)|, which δ must exceed."""

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.exact import Real, by_class, exact, floor_times, integers
-from privacy.model import Groups, Histogram, SensitiveModel, require_parameter, require_share
+from privacy.model import (
+    Groups,
+    Histogram,
+    SensitiveModel,
+    require_parameter,
+    require_positive,
+    require_share,
+    require_whole,
+)
 
 EXACT_ENTROPY_ROWS = 10_000
 """Up to this many rows (over the counts' common divisor) an entropy at its threshold is settled with whole numbers."""
@@ -34,7 +42,7 @@ class DistinctDiversity(SensitiveModel):
     more_is_safer = True
 
     def __post_init__(self) -> None:
-        require_parameter("l", self.l, self.l >= 1 and int(self.l) == self.l, "a whole number from 1", nearest=1)
+        require_whole("l", self.l)
 
     def _achieved(self, groups: Groups, histogram: Histogram) -> NDArray[np.float64]:  # noqa: ARG002 - one signature
         return np.diff(histogram.starts).astype(np.float64)
@@ -99,8 +107,8 @@ class RecursiveDiversity(SensitiveModel):
     more_is_safer = False
 
     def __post_init__(self) -> None:
-        require_parameter("c", self.c, self.c > 0, "above 0")
-        require_parameter("l", self.l, self.l >= 1 and int(self.l) == self.l, "a whole number from 1", nearest=1)
+        require_positive("c", self.c)
+        require_whole("l", self.l)
 
     def _achieved(self, groups: Groups, histogram: Histogram) -> NDArray[np.float64]:  # noqa: ARG002 - one signature
         """The c that the class stays just below."""
@@ -161,7 +169,7 @@ class AlphaK(SensitiveModel):
 
     def __post_init__(self) -> None:
         require_share("alpha", self.alpha)
-        require_parameter("k", self.k, self.k >= 1 and int(self.k) == self.k, "a whole number from 1", nearest=1)
+        require_whole("k", self.k)
 
     def _achieved(self, groups: Groups, histogram: Histogram) -> NDArray[np.float64]:
         """The largest share of a value; infinite where the class has fewer than k persons."""

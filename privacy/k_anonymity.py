@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.exact import Real, exact, floor_times
-from privacy.model import Groups, Model, require_parameter, require_share
+from privacy.model import Groups, Model, require_share, require_whole
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class KAnonymity(Model):
     more_is_safer = True
 
     def __post_init__(self) -> None:
-        require_parameter("k", self.k, self.k >= 1 and int(self.k) == self.k, "a whole number from 1", nearest=1)
+        require_whole("k", self.k)
 
     def achieved(self, groups: Groups) -> NDArray[np.float64]:
         """Distinct persons."""

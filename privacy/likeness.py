@@ -19,7 +19,7 @@ from microdata import Attribute, Category, Number
 from privacy._kernels import range_gains
 from privacy.emd import node_reference
 from privacy.exact import SLACK, Real, by_class, exact, integers
-from privacy.model import Groups, Histogram, SensitiveModel, require_parameter
+from privacy.model import Groups, Histogram, SensitiveModel, require_parameter, require_positive, require_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class BetaLikeness(SensitiveModel):
     more_is_safer = False
 
     def __post_init__(self) -> None:
-        require_parameter("beta", self.beta, self.beta > 0, "above 0")
+        require_positive("beta", self.beta)
 
     def _achieved(self, groups: Groups, histogram: Histogram) -> NDArray[np.float64]:
         """The largest gain; enhanced, infinite where a gain exceeds its logarithmic bound."""
@@ -112,9 +112,8 @@ class SemanticLikeness(SensitiveModel):
     more_is_safer = False
 
     def __post_init__(self) -> None:
-        require_parameter("beta", self.beta, self.beta > 0, "above 0")
-        whole = self.height >= 1 and int(self.height) == self.height
-        require_parameter("height", self.height, whole, "a whole number from 1", nearest=1)
+        require_positive("beta", self.beta)
+        require_whole("height", self.height)
 
     def objection(self, attribute: Attribute) -> str | None:
         """A number has no inner nodes."""
@@ -164,7 +163,7 @@ class RangeLikeness(SensitiveModel):
     more_is_safer = False
 
     def __post_init__(self) -> None:
-        require_parameter("beta", self.beta, self.beta > 0, "above 0")
+        require_positive("beta", self.beta)
         require_parameter("width", self.width, self.width >= 0, "0 or more", nearest=0)
 
     def objection(self, attribute: Attribute) -> str | None:

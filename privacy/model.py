@@ -214,6 +214,17 @@ def require_parameter(parameter: str, value: Real, allowed: bool, expected: str,
         raise InfeasibleError(f"must be {expected}, got {value}", parameter=parameter, nearest=nearest)
 
 
+def require_whole(parameter: str, value: Real) -> None:
+    """Refuse what cannot be a number of persons, values or levels."""
+    whole = value >= 1 and int(value) == value
+    require_parameter(parameter, value, whole, "a whole number from 1", nearest=1)
+
+
+def require_positive(parameter: str, value: Real) -> None:
+    """Refuse 0 and what is below it."""
+    require_parameter(parameter, value, value > 0, "above 0")
+
+
 def require_share(parameter: str, value: Real) -> None:
     """Refuse what is no share; none is the nearest to those that are too small, because 0 itself is one of them."""
     require_parameter(parameter, value, 0 < value <= 1, "above 0 and at most 1", nearest=1 if value > 1 else None)

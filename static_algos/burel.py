@@ -53,11 +53,7 @@ class BurelParameters(Parameters):
 
     beta: Likeness = Field(description="largest relative gain on a sensitive value (enhanced), or another form")
     k: int = Field(6, ge=1, description="least number of distinct persons in a class")
-    refine: Refine = Field(
-        "table",
-        description="what is cut further while the actual rows keep the guarantee: the whole table (least loss), "
-        "the classes of the construction, or none",
-    )
+    refine: Refine = "table"
 
 
 @STATIC_ALGORITHMS.register("burel", BurelParameters)

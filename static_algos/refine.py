@@ -9,17 +9,24 @@ loses least is taken; coming near a limit has a price, since it forbids later cu
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from microdata import Category, Geometry, Progress, Schema, Table, geometry, range_loss, silent
 from static_algos._limit_kernels import Limits
 from static_algos._refine_kernels import Block, Desk, cut_by_sample, fill_block, find_cut, split_blocks
 from static_algos.merging import merge_until_safe
 
-Refine: TypeAlias = Literal["table", "classes", "none"]
+Refine: TypeAlias = Annotated[
+    Literal["table", "classes", "none"],
+    Field(
+        description="what is cut further while the actual rows keep the guarantee: all rows together (table, least "
+        "loss), the classes of the published construction (classes), or nothing (none)"
+    ),
+]
 
 BLOCK = 1 << 15
 """Rows up to which a class is looked at as a whole."""

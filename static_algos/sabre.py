@@ -60,11 +60,7 @@ class SabreParameters(Parameters):
         description="how a class draws its rows: along the Hilbert curve (fast) or by exact distance; "
         "without effect where the whole table is refined",
     )
-    refine: Refine = Field(
-        "table",
-        description="what is cut further while the actual rows keep the guarantee: the whole table (least loss), "
-        "the classes of the construction, or none",
-    )
+    refine: Refine = "table"
 
 
 @STATIC_ALGORITHMS.register("sabre", SabreParameters)

@@ -38,11 +38,7 @@ class BurelWParameters(WindowParameters):
     """What BUREL_W is asked for."""
 
     beta: Likeness = Field(description="largest relative gain on a sensitive value (enhanced), or another form")
-    refine: Refine = Field(
-        "table",
-        description="how BUREL forms classes: table cuts rows by their actual values, classes refines the published "
-        "construction, none is the construction itself (thesis)",
-    )
+    refine: Refine = "table"
 
 
 @STREAM_ALGORITHMS.register("burel_w", BurelWParameters)

@@ -38,11 +38,7 @@ class SabreWParameters(WindowParameters):
     """What SABRE_W is asked for."""
 
     t: float = Field(ge=0, le=1, description="largest earth mover's distance of a class from its window")
-    refine: Refine = Field(
-        "table",
-        description="how SABRE forms classes: table cuts rows by their actual values, classes refines the published "
-        "construction, none is the construction itself (thesis)",
-    )
+    refine: Refine = "table"
 
 
 @STREAM_ALGORITHMS.register("sabre_w", SabreWParameters)

@@ -13,7 +13,7 @@ from kafka.protocol.producer import ProduceResponse
 from service.broker.batch import received
 from service.broker.compaction import records_of
 from service.broker.log import PartitionLog
-from service.broker.node import Call, Node, outcome
+from service.broker.node import Call, Node, by_topic, outcome
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 READ_COMMITTED = 1
@@ -132,27 +132,22 @@ def _read(node: Node, wanted: _Wanted, room: int, *, committed: bool, whole_batc
 async def list_offsets(call: Call) -> Any:
     """The first or last offset, or the first one of a time."""
     committed = call.body.isolation_level == READ_COMMITTED
-    topics = []
-    for topic in call.body.topics:
-        answers = []
-        for each in topic.partitions:
-            code, (stamp, offset) = outcome(
-                lambda name=topic.name, each=each: _offset(  # type: ignore[misc]  # bound now, called now
-                    call.node.topics.log(name, each.partition_index), each.timestamp, committed=committed
-                ),
-                (-1, -1),
-            )
-            answers.append(
-                ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse(
-                    partition_index=each.partition_index,
-                    error_code=code,
-                    timestamp=stamp,
-                    offset=offset,
-                    leader_epoch=-1 if code else 0,
-                )
-            )
-        topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name, partitions=answers))
-    return ListOffsetsResponse(topics=topics)
+    answer = ListOffsetsResponse.ListOffsetsTopicResponse
+
+    def find(name: str, asked: Any) -> Any:
+        number = asked.partition_index
+        code, (stamp, offset) = outcome(
+            lambda: _offset(call.node.topics.log(name, number), asked.timestamp, committed=committed), (-1, -1)
+        )
+        return answer.ListOffsetsPartitionResponse(
+            partition_index=number,
+            error_code=code,
+            timestamp=stamp,
+            offset=offset,
+            leader_epoch=-1 if code else 0,
+        )
+
+    return ListOffsetsResponse(topics=by_topic(call, answer, find))
 
 
 def _offset(log: PartitionLog, timestamp: int, *, committed: bool) -> tuple[int, int]:
@@ -174,45 +169,33 @@ def _offset(log: PartitionLog, timestamp: int, *, committed: bool) -> tuple[int,
 
 async def offset_for_leader_epoch(call: Call) -> Any:
     """Where an epoch of leadership ended; here the first one never does."""
-    result = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
-    topics = []
-    for topic in call.body.topics:
-        answers = []
-        for each in topic.partitions:
-            code, end = outcome(
-                lambda name=topic.topic, each=each: call.node.topics.log(name, each.partition).end,  # type: ignore[misc]
-                -1,
-            )
-            answers.append(
-                result.EpochEndOffset(
-                    error_code=code, partition=each.partition, leader_epoch=-1 if code else 0, end_offset=end
-                )
-            )
-        topics.append(result(topic=topic.topic, partitions=answers))
+    answer = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
+
+    def find(name: str, number: int) -> Any:
+        code, end = outcome(lambda: call.node.topics.log(name, number).end, -1)
+        return answer.EpochEndOffset(error_code=code, partition=number, leader_epoch=-1 if code else 0, end_offset=end)
+
+    topics = [
+        answer(topic=topic.topic, partitions=[find(topic.topic, each.partition) for each in topic.partitions])
+        for topic in call.body.topics
+    ]
     return OffsetForLeaderEpochResponse(topics=topics)
 
 
 async def delete_records(call: Call) -> Any:
     """Forget everything below given offsets."""
+    answer = DeleteRecordsResponse.DeleteRecordsTopicResult
 
-    def delete(name: str, partition: int, offset: int) -> int:
-        log = call.node.topics.log(name, partition)
-        log.delete_before(log.end if offset == LATEST else offset)
-        return log.start
+    def delete(name: str, asked: Any) -> Any:
+        code, low = outcome(lambda: _delete_before(call.node.topics.log(name, asked.partition_index), asked.offset), -1)
+        return answer.DeleteRecordsPartitionResult(
+            partition_index=asked.partition_index, low_watermark=low, error_code=code
+        )
 
-    result = DeleteRecordsResponse.DeleteRecordsTopicResult
-    topics = []
-    for topic in call.body.topics:
-        answers = []
-        for each in topic.partitions:
-            code, low = outcome(
-                lambda name=topic.name, each=each: delete(name, each.partition_index, each.offset),  # type: ignore[misc]
-                -1,
-            )
-            answers.append(
-                result.DeleteRecordsPartitionResult(
-                    partition_index=each.partition_index, low_watermark=low, error_code=code
-                )
-            )
-        topics.append(result(name=topic.name, partitions=answers))
-    return DeleteRecordsResponse(topics=topics)
+    return DeleteRecordsResponse(topics=by_topic(call, answer, delete))
+
+
+def _delete_before(log: PartitionLog, offset: int) -> int:
+    """Where the log begins afterwards."""
+    log.delete_before(log.end if offset == LATEST else offset)
+    return log.start

@@ -16,7 +16,7 @@ from kafka.protocol.consumer import (
 from kafka.protocol.metadata import FindCoordinatorResponse
 
 from service.broker.groups import MAX_METADATA_BYTES, Commit, Group, Member, Place, new_member_id
-from service.broker.node import NODE_ID, Call, Node, outcome
+from service.broker.node import NODE_ID, Call, Node, by_topic, outcome
 
 NO_OFFSET = Commit(-1, -1, "")
 
@@ -124,16 +124,14 @@ async def offset_commit(call: Call) -> Any:
 
     refused, group = outcome(check, None)
     answer = OffsetCommitResponse.OffsetCommitResponseTopic
-    topics = []
-    for topic in body.topics:
-        answers = []
-        for each in topic.partitions:
-            code = refused or commit_refusal(call.node, topic.name, each)
-            if group is not None and not code:
-                group.committed[topic.name, each.partition_index] = as_commit(each)
-            answers.append(answer.OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code))
-        topics.append(answer(name=topic.name, partitions=answers))
-    return OffsetCommitResponse(topics=topics)
+
+    def commit(name: str, asked: Any) -> Any:
+        code = refused or commit_refusal(call.node, name, asked)
+        if group is not None and not code:
+            group.committed[name, asked.partition_index] = as_commit(asked)
+        return answer.OffsetCommitResponsePartition(partition_index=asked.partition_index, error_code=code)
+
+    return OffsetCommitResponse(topics=by_topic(call, answer, commit))
 
 
 def as_commit(asked: Any) -> Commit:

@@ -13,7 +13,7 @@ from kafka.protocol.producer import (
 
 from service.broker.api_groups import as_commit, commit_refusal
 from service.broker.groups import Group
-from service.broker.node import Call, outcome
+from service.broker.node import Call, by_topic, outcome
 
 _FIRST_VERSION_THAT_KNOWS_FENCED = {"InitProducerId": 4, "AddPartitionsToTxn": 2, "AddOffsetsToTxn": 2, "EndTxn": 2}
 
@@ -107,18 +107,14 @@ async def txn_offset_commit(call: Call) -> Any:
 
     refused, group = outcome(check, None)
     answer = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
-    topics = []
-    for topic in body.topics:
-        answers = []
-        for each in topic.partitions:
-            code = refused or commit_refusal(node, topic.name, each)
-            if group is not None and not code:
-                group.hold(body.producer_id, {(topic.name, each.partition_index): as_commit(each)})
-            answers.append(
-                answer.TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
-            )
-        topics.append(answer(name=topic.name, partitions=answers))
-    return TxnOffsetCommitResponse(topics=topics)
+
+    def hold(name: str, asked: Any) -> Any:
+        code = refused or commit_refusal(node, name, asked)
+        if group is not None and not code:
+            group.hold(body.producer_id, {(name, asked.partition_index): as_commit(asked)})
+        return answer.TxnOffsetCommitResponsePartition(partition_index=asked.partition_index, error_code=code)
+
+    return TxnOffsetCommitResponse(topics=by_topic(call, answer, hold))
 
 
 async def end_txn(call: Call) -> Any:

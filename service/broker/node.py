@@ -45,6 +45,14 @@ def outcome(action: Callable[[], Result], otherwise: Result) -> tuple[int, Resul
         return int(refusal.errno), otherwise
 
 
+def by_topic(call: Call, answer: Any, one: Callable[[str, Any], Any]) -> list[Any]:
+    """The answers about the topics of a request; `one` gives that about a partition of the topic named."""
+    return [
+        answer(name=topic.name, partitions=[one(topic.name, each) for each in topic.partitions])
+        for topic in call.body.topics
+    ]
+
+
 def explained(action: Callable[[], object]) -> dict[str, Any]:
     """The error fields of a response that also has room for a sentence."""
     try:

@@ -10,6 +10,7 @@ import typer
 
 from microdata import words, write_published
 from service.cli.findings import say_audit
+from service.cli.options import Report, ReportPage, Seed, warn_of_seed
 from service.cli.output import progress_bar, say_written, warn
 from service.cli.targets import check_targets
 from service.policy import load_policy
@@ -21,15 +22,12 @@ def anonymize(
     table: Annotated[Path, typer.Argument(help="Table to anonymize: CSV, Parquet, JSON lines or Arrow.")],
     policy: Annotated[Path, typer.Option(help="Policy with an algorithm for tables.")],
     out: Annotated[Path, typer.Option(help="Where to write the published table; the ending says the format.")],
-    report: Annotated[Path | None, typer.Option(help="Also write the report, as JSON.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Also write the report as one page with plots.")] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Repeatable randomness for tests and experiments: not for release.")
-    ] = None,
+    report: Report = None,
+    html: ReportPage = None,
+    seed: Seed = None,
 ) -> None:
     """Anonymize a table. It is audited before anything is written: exit status 3 if that ever failed."""
-    if seed is not None:
-        warn(f"warning: --seed {seed} makes the result repeatable; it is for experiments, not for release")
+    warn_of_seed(seed)
     check_targets({"the table": table, "the policy": policy}, {"--out": out, "--report": report, "--html": html})
     loaded = load_policy(policy)
     started = time.monotonic()

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from service.cli.options import Report, ReportPage, Seed, warn_of_seed
 from service.cli.output import progress_bar, say, say_table, say_written, warn
 from service.cli.targets import check_targets
 from service.policy import load_policy
@@ -19,18 +20,15 @@ def replay(
     events: Annotated[Path, typer.Argument(help="Events in their order: JSON lines, CSV, Parquet or Arrow.")],
     policy: Annotated[Path, typer.Option(help="Policy with an algorithm for streams.")],
     out: Annotated[Path, typer.Option(help="Where to write the clusters, as JSON lines.")],
-    report: Annotated[Path | None, typer.Option(help="Also write the report, as JSON.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Also write the report as one page with plots.")] = None,
+    report: Report = None,
+    html: ReportPage = None,
     rate: Annotated[
         float, typer.Option(min=1e-6, help="Events per second of the simulated clock, for bounds in seconds.")
     ] = 1000.0,
-    seed: Annotated[
-        int | None, typer.Option(help="Repeatable randomness for tests and experiments: not for release.")
-    ] = None,
+    seed: Seed = None,
 ) -> None:
     """Send a file of events through a stream algorithm. Exit status 3 if the gate ever refused a cluster."""
-    if seed is not None:
-        warn(f"warning: --seed {seed} makes the result repeatable; it is for experiments, not for release")
+    warn_of_seed(seed)
     check_targets({"the events": events, "the policy": policy}, {"--out": out, "--report": report, "--html": html})
     started = time.monotonic()
     loaded = load_policy(policy)

@@ -8,7 +8,15 @@ from kafka import KafkaProducer
 from kafka import errors as kp
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from service.kafka.errors import AbortableError, DeniedError, FatalError, FencedError, RetriableError, UnclearError
+from service.kafka.errors import (
+    AbortableError,
+    DeniedError,
+    FatalError,
+    FencedError,
+    KafkaError,
+    RetriableError,
+    UnclearError,
+)
 from service.kafka.kafka_python.connection import config_of, opened, translate, translated
 from service.kafka.port import Committed, GroupToken, Partition
 from service.kafka.settings import KafkaSettings
@@ -48,9 +56,7 @@ class KafkaPythonProducer:
     def init_transactions(self) -> None:
         """Take over the transactional id."""
         with translated():
-            done = self._wait(self._manager.initialize_transactions(), self._timeout)
-        if not done:
-            raise RetriableError(f"the transaction coordinator did not answer within {self._timeout} s")
+            self._wait(self._manager.initialize_transactions(), self._timeout, RetriableError)
 
     def begin(self) -> None:
         """Open a transaction."""
@@ -104,29 +110,24 @@ class KafkaPythonProducer:
             for partition, committed in offsets.items()
         }
         with self._in_transaction():
-            done = self._wait(self._manager.send_offsets_to_transaction(positions, token.handle), self._patience)
-        if not done:
-            raise AbortableError(f"the group coordinator did not answer within {self._patience} s")
+            request = self._manager.send_offsets_to_transaction(positions, token.handle)
+            self._wait(request, self._patience, AbortableError)
 
     def commit(self) -> None:
         """Make everything visible."""
         self.flush()
         with self._in_transaction():
-            result = self._manager.begin_commit()
+            request = self._manager.begin_commit()
         try:
-            done = self._wait(result, self._patience)
+            self._wait(request, self._patience, UnclearError)
         except kp.KafkaError as error:
             failure = translate(self._manager.last_error or error)
             raise failure if isinstance(failure, (FencedError, DeniedError)) else UnclearError(str(failure)) from error
-        if not done:
-            raise UnclearError(f"the transaction coordinator did not answer within {self._patience} s")
 
     def abort(self) -> None:
         """Take everything back."""
         with translated():
-            done = self._wait(self._manager.begin_abort(), self._patience)
-        if not done:
-            raise RetriableError(f"the transaction coordinator did not answer within {self._patience} s")
+            self._wait(self._manager.begin_abort(), self._patience, RetriableError)
 
     def close(self) -> None:
         """Let go at once."""
@@ -136,10 +137,11 @@ class KafkaPythonProducer:
         self._producer._unregister_cleanup()  # noqa: SLF001
         self._producer._closed = True  # noqa: SLF001
 
-    def _wait(self, result: Any, seconds: float) -> bool:
-        """Wait for a request of the transaction manager; False when no answer came in time."""
+    def _wait(self, request: Any, seconds: float, unanswered: type[KafkaError]) -> None:
+        """Wait for a request of the transaction manager; `unanswered` is what it means if nothing comes in time."""
         self._producer._sender.wakeup()  # noqa: SLF001 - what the library's own methods do
-        return bool(result.wait(seconds * 1000))
+        if not request.wait(seconds * 1000):
+            raise unanswered(f"the coordinator did not answer within {seconds} s")
 
     @contextmanager
     def _in_transaction(self) -> Iterator[None]:
