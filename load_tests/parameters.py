@@ -16,7 +16,7 @@ from typing import Any
 from load_tests.generators import PEER_QUASI, adult_like
 from load_tests.harness import arguments, print_machine, print_table, write_json
 from load_tests.plot import Panel, write_chart
-from load_tests.static_quality import add_options
+from load_tests.quality.page import add_options
 from load_tests.stream_quality import run
 from microdata import Table
 from static_algos import Burel, Mondrian, Sabre, StaticAlgorithm

@@ -30,10 +30,17 @@ from load_tests.generators import (
     transactions,
 )
 from load_tests.harness import arguments, machine_line, print_machine, print_table, write_json
-from load_tests.plot import Panel, write_chart
+from load_tests.plot import Panel
 from load_tests.quality.claims import Claim, Verdict, falls, grows, ordered
 from load_tests.quality.figure import Figure
-from load_tests.static_quality import add_options, markdown_claims, markdown_table, panel_rows, print_claims
+from load_tests.quality.page import (
+    add_options,
+    json_figure,
+    markdown_figure,
+    markdown_table,
+    print_figures,
+    write_page,
+)
 from load_tests.stream_baselines import DynamicGroup, IncognitoW, MondrianW
 from microdata import Boxes, Publication, Table, class_loss, seeded_words
 from static_algos import median_query_error
@@ -471,7 +478,7 @@ def compare_with_peers() -> list[list[object]]:
 Lines = Sequence[Sequence[object]]
 
 
-def write_page(folder: Path, peers: Lines, splits: Lines, figures: Sequence[Figure]) -> None:
+def write_results(folder: Path, peers: Lines, splits: Lines, figures: Sequence[Figure]) -> None:
     """The page and its charts."""
     lines = ["# Stream algorithms: measured quality", ""]
     lines += [
@@ -482,14 +489,8 @@ def write_page(folder: Path, peers: Lines, splits: Lines, figures: Sequence[Figu
     lines += markdown_table(PEER_COLUMNS, peers)
     lines += ["## Splitting a large cluster (formed on arrival)", "", *markdown_table(SPLIT_COLUMNS, splits)]
     for figure in figures:
-        chart = figure.file.replace("static", "stream")
-        write_chart(folder / "plots" / chart, figure.panels)
-        lines += [f"## {figure.number}: {figure.title}", "", f"![{figure.title}](plots/{chart})", ""]
-        lines += markdown_claims(figure.claims)
-        for title, columns, rows in panel_rows(figure):
-            lines += [f"{title}:", "", *markdown_table(columns, rows)]
-    (folder / PAGE).write_text("\n".join(lines), encoding="utf-8")
-    print(f"written: {folder / PAGE}")
+        lines += markdown_figure(folder, "stream", figure)
+    write_page(folder / PAGE, lines)
 
 
 def main() -> None:
@@ -501,26 +502,14 @@ def main() -> None:
         print_table("Real Adult in its original order", PEER_COLUMNS, peers)
     splits = compare_splits()
     print_table("Splitting a large cluster", SPLIT_COLUMNS, splits)
-    figures = []
-    for chapter in (Clusters(options.quick), Windows(options.quick)):
-        for figure in chapter.figures():
-            for title, columns, rows in panel_rows(figure):
-                print_table(f"{figure.number}: {figure.title}: {title}", columns, rows)
-            print_claims(figure.claims)
-            figures.append(figure)
+    quick = options.quick
+    figures = [*print_figures(Clusters(quick).figures()), *print_figures(Windows(quick).figures())]
     if options.docs:
-        write_page(options.docs, peers, splits, figures)
+        write_results(options.docs, peers, splits, figures)
     results = {
         "peers": [dict(zip(PEER_COLUMNS, row, strict=True)) for row in peers],
         "splits": [dict(zip(SPLIT_COLUMNS, row, strict=True)) for row in splits],
-        "figures": [
-            {
-                "figure": figure.number,
-                "panels": [{"title": p.title, "x": p.x_label, "at": p.x, "series": p.series} for p in figure.panels],
-                "claims": [{"claim": c.text, "held": c.held, "seen": c.seen} for c in figure.claims],
-            }
-            for figure in figures
-        ],
+        "figures": [json_figure(figure) for figure in figures],
     }
     write_json(options.json, "stream_quality", results)
 

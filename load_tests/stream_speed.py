@@ -25,8 +25,6 @@ from microdata import Boxes, Category, Hierarchy, Schema, Table, class_loss, enc
 from stream_algos import Batch, Castle
 
 PUSH = 1_000
-TARGET = 200_000
-"""Tuples per second asked for in the first two settings; a third of it in the others."""
 
 
 @dataclass(frozen=True)

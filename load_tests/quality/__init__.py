@@ -1,1 +1,1 @@
-"""What `static_quality` measures: the figures of the thesis' chapters 3 and 4, and the comparison on real Adult."""
+"""What the quality benchmarks share, and the figures of the thesis' chapters 3 and 4 that `static_quality` measures."""

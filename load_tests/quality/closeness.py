@@ -23,9 +23,9 @@ from load_tests.quality.lab import (
     Runs,
     at,
     loss,
+    loss_and_time,
     panel,
     salary_tree,
-    seconds,
     spread,
 )
 from microdata import Table
@@ -74,8 +74,7 @@ class Closeness:
 
     def varying_t(self) -> Figure:
         """3.7: loss and time over t."""
-        losses = panel("loss", "t", self.thresholds, self.by_t, loss)
-        times = panel("seconds", "t", self.thresholds, self.by_t, seconds, log=True)
+        losses, times = loss_and_time("t", self.thresholds, self.by_t)
         return Figure(
             "3.7",
             "t varies",
@@ -106,8 +105,7 @@ class Closeness:
 
     def varying_quasi(self) -> Figure:
         """3.8: loss and time over the number of quasi-identifiers."""
-        losses = panel("loss", "quasi-identifiers", self.widths, self.by_width, loss)
-        times = panel("seconds", "quasi-identifiers", self.widths, self.by_width, seconds, log=True)
+        losses, times = loss_and_time("quasi-identifiers", self.widths, self.by_width)
         return Figure(
             "3.8",
             "the number of quasi-identifiers varies",
@@ -135,8 +133,7 @@ class Closeness:
 
     def varying_size(self, runs: Runs) -> Figure:
         """3.9: loss and time over the size."""
-        losses = panel("loss", "rows", self.sizes, runs, loss)
-        times = panel("seconds", "rows", self.sizes, runs, seconds, log=True)
+        losses, times = loss_and_time("rows", self.sizes, runs)
         return Figure(
             "3.9",
             "the size varies",

@@ -17,8 +17,3 @@ class Figure:
     title: str
     panels: Sequence[Panel]
     claims: Sequence[Claim]
-
-    @property
-    def file(self) -> str:
-        """Name of the file that the charts are drawn into."""
-        return f"static-{self.number.replace('.', '-')}.svg"

@@ -156,6 +156,11 @@ def panel(
     return Panel(title, x_label, x, series, log=log)
 
 
+def loss_and_time(x_label: str, x: Sequence[Any], runs: Runs) -> tuple[Panel, Panel]:
+    """The two charts that most figures of the thesis have."""
+    return panel("loss", x_label, x, runs, loss), panel("seconds", x_label, x, runs, seconds, log=True)
+
+
 def at(runs: Runs, place: int) -> dict[str, Outcome]:
     """The outcomes at one of the values that were tried."""
     return {name: outcome for name, line in runs.items() if (outcome := line[place]) is not None}

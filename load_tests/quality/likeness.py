@@ -23,8 +23,8 @@ from load_tests.quality.lab import (
     Outcome,
     at,
     loss,
+    loss_and_time,
     panel,
-    seconds,
     spread,
 )
 from microdata import Table
@@ -140,8 +140,7 @@ class Likeness:
 
     def varying_beta(self) -> Figure:
         """4.5: loss and time over β."""
-        losses = panel("loss", "β", self.betas, self.by_beta, loss)
-        times = panel("seconds", "β", self.betas, self.by_beta, seconds, log=True)
+        losses, times = loss_and_time("β", self.betas, self.by_beta)
         return Figure(
             "4.5",
             "β varies",
@@ -157,8 +156,7 @@ class Likeness:
 
     def varying_quasi(self) -> Figure:
         """4.6: loss and time over the number of quasi-identifiers."""
-        losses = panel("loss", "quasi-identifiers", self.widths, self.by_width, loss)
-        times = panel("seconds", "quasi-identifiers", self.widths, self.by_width, seconds, log=True)
+        losses, times = loss_and_time("quasi-identifiers", self.widths, self.by_width)
         return Figure(
             "4.6",
             "the number of quasi-identifiers varies",
@@ -175,8 +173,7 @@ class Likeness:
         """4.7: loss and time over the size."""
         tables = {rows: self.lab.table(rows, BETA_QUASI[:WIDTH]) for rows in self.sizes}
         runs = self.lab.sweep(ALL, self.sizes, lambda rows: (tables[rows], {"beta": BETA, "k": 1}))
-        losses = panel("loss", "rows", self.sizes, runs, loss)
-        times = panel("seconds", "rows", self.sizes, runs, seconds, log=True)
+        losses, times = loss_and_time("rows", self.sizes, runs)
         return Figure(
             "4.7",
             "the size varies",
