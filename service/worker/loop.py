@@ -41,7 +41,7 @@ from service.kafka import (
     UnknownTopicError,
 )
 from service.worker.events import EventDecoder, Refused
-from service.worker.messages import MessageEncoder, dead_letter
+from service.worker.messages import MessageEncoder, commit_tick, dead_letter
 from service.worker.metrics import Metrics
 from service.worker.partition import InputPartition, Publication
 from service.worker.restoring import PartitionError, Restorer, StateNote
@@ -280,7 +280,7 @@ class Worker:
         encoded: dict[Partition, bytes],
     ) -> None:
         """All bytes are encoded before the transaction opens, and it does not span a poll."""
-        tick = self._tick()
+        tick = commit_tick(self._clock(), self._settings.commit_interval)
         letters = [dead_letter(place, refused) for place in encoded for refused in self._refused.get(place, [])]
         try:
             producer.begin()
@@ -327,11 +327,6 @@ class Worker:
                 if partition.thin and time.monotonic() >= self._thin_at.get(place, 0.0):
                     self._thin_at[place] = time.monotonic() + _THIN_SECONDS
                     log.warning("%s/%d: too few persons within the delay, so events are suppressed", *place)
-
-    def _tick(self) -> int:
-        """The time that leaves with records: the commit's, rounded down so that it says nothing about arrival."""
-        step = max(1.0, self._settings.commit_interval)
-        return int(self._clock() / step) * int(step * 1000)
 
     def _ready_producer(self) -> TransactionalProducer:
         if self._producer is None:
