@@ -28,6 +28,7 @@ from microdata.randomness import Words, seeded_words, system_words, words
 from microdata.refusals import KEY, RECORD, Reason, Refusals
 from microdata.sampling import read_sample
 from microdata.schema import Attribute, Category, Number, PersonSource, Schema
+from microdata.selection import nth_smallest
 from microdata.table import Table
 
 __all__ = [
@@ -74,6 +75,7 @@ __all__ = [
     "geometry",
     "interval_hierarchy",
     "kernel",
+    "nth_smallest",
     "prefix_hierarchy",
     "published_columns",
     "published_of",

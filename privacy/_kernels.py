@@ -64,6 +64,23 @@ def disjoint(
 
 
 @kernel
+def rows_inside(tree: RowTree, lo: NDArray[np.float64], hi: NDArray[np.float64], inside: NDArray[np.int64]) -> int:
+    """Put the tree's rows that lie in the box lo … hi at the beginning of `inside`; how many they are."""
+    size = 0
+    node = 0
+    while node < len(tree.skip):
+        if disjoint(lo, hi, tree.lo[node], tree.hi[node]):
+            node = tree.skip[node]
+            continue
+        for row in range(tree.begin[node], tree.end[node]):
+            if not disjoint(lo, hi, tree.quasi[row], tree.quasi[row]):
+                inside[size] = row
+                size += 1
+        node += 1
+    return size
+
+
+@kernel
 def match_classes(
     lo: NDArray[np.float64],
     hi: NDArray[np.float64],
@@ -96,18 +113,11 @@ def match_classes(
             if contents[entry] < len(wanted):
                 wanted[contents[entry]] = counts[entry]
         size = 0
-        node = 0
-        while node < len(tree.skip):
-            if disjoint(lo[one], hi[one], tree.lo[node], tree.hi[node]):
-                node = tree.skip[node]
-                continue
-            for row in range(tree.begin[node], tree.end[node]):
-                if disjoint(lo[one], hi[one], tree.quasi[row], tree.quasi[row]):
-                    continue
-                if wanted[pair_contents[pairs[row]]] > 0:
-                    inside[size] = pairs[row]
-                    size += 1
-            node += 1
+        for place in range(rows_inside(tree, lo[one], hi[one], inside)):
+            pair = pairs[inside[place]]
+            if wanted[pair_contents[pair]] > 0:
+                inside[size] = pair
+                size += 1
         inside[:size].sort()
 
         # A person can have as many rows of a content as lie inside, but no more than the class has of it.
@@ -162,18 +172,10 @@ def count_fitting(
     fitting = np.zeros(len(lo), np.int64)
     matching = np.zeros(len(persons), np.int64)
     for one in range(len(lo)):
-        size = 0
-        node = 0
-        while node < len(tree.skip):
-            if disjoint(lo[one], hi[one], tree.lo[node], tree.hi[node]):
-                node = tree.skip[node]
-                continue
-            for row in range(tree.begin[node], tree.end[node]):
-                if not disjoint(lo[one], hi[one], tree.quasi[row], tree.quasi[row]):
-                    matching[row] += sizes[one]
-                    inside[size] = persons[row]
-                    size += 1
-            node += 1
+        size = rows_inside(tree, lo[one], hi[one], inside)
+        for place in range(size):
+            matching[inside[place]] += sizes[one]
+            inside[place] = persons[inside[place]]
         inside[:size].sort()
         for place in range(size):
             if place == 0 or inside[place] != inside[place - 1]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Category, Geometry, Schema, kernel, range_loss
+from microdata import Category, Geometry, Schema, kernel, nth_smallest, range_loss
 
 
 class Trees(NamedTuple):
@@ -108,7 +108,7 @@ def propose(
                 break
             for i in range(size):
                 scratch[i] = rows[start[s] + i, a]
-            median = _select(scratch, size, size // 2)
+            median = nth_smallest(scratch[:size], size // 2)
             low, high = _subtree(tree, a, median, lo[s, a], hi[s, a])
             below, upto = 0, 0
             for i in range(size):
@@ -136,34 +136,6 @@ def _subtree(tree: Trees, a: int, leaf: float, lo: float, hi: float) -> tuple[fl
         node = above
         above = tree.parent[base + node]
     return float(tree.first[base + node]), float(tree.last[base + node])
-
-
-@kernel
-def _select(values: NDArray[np.float64], size: int, rank: int) -> float:
-    """The value of this rank among the first `size`; reorders them."""
-    low, high = 0, size - 1
-    word = np.uint64(size)
-    while low < high:
-        # A pivot that cannot be foreseen from the data alone keeps sorted and crafted columns linear.
-        word = word * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-        pivot = values[low + np.int64((word >> np.uint64(33)) % np.uint64(high - low + 1))]
-        i, j = low, high
-        while i <= j:
-            while values[i] < pivot:
-                i += 1
-            while values[j] > pivot:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if rank <= j:
-            high = j
-        elif rank >= i:
-            low = i
-        else:
-            break
-    return values[rank]
 
 
 @kernel
@@ -221,34 +193,3 @@ def count_persons(
             seen[person, 1] += 1
             most[part] = max(most[part], seen[person, 1])
     return persons, most
-
-
-@kernel
-def count_values(
-    codes: NDArray[np.int64], column: int, begin: NDArray[np.int64], end: NDArray[np.int64], tally: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-    """Histogram of each part `begin … end`, as sparse rows with ascending values: starts, values, counts.
-
-    `tally` has a place for every value of the domain; it is zero before and after.
-    """
-    starts = np.zeros(len(begin) + 1, np.int64)
-    room = 0
-    for part in range(len(begin)):
-        room += min(end[part] - begin[part], len(tally))
-    values = np.empty(room, np.int32)
-    counts = np.empty(room, np.int64)
-    used = 0
-    for part in range(len(begin)):
-        for row in range(begin[part], end[part]):
-            value = codes[row, column]
-            if tally[value] == 0:
-                values[used] = value
-                used += 1
-            tally[value] += 1
-        met = values[starts[part] : used]
-        met.sort()
-        for i in range(starts[part], used):
-            counts[i] = tally[values[i]]
-            tally[values[i]] = 0
-        starts[part + 1] = used
-    return starts, values[:used].copy(), counts[:used].copy()

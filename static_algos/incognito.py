@@ -40,7 +40,8 @@ from pydantic import Field
 from microdata import Boxes, InfeasibleError, Progress, Publication, Schema, Table, silent
 from privacy import Groups, Guarantee, Histogram, Model, SensitiveModel, check, check_feasible
 from privacy.exact import exact
-from static_algos._incognito_kernels import add_up, gather
+from static_algos._histogram_kernels import add_up
+from static_algos._incognito_kernels import gather
 from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
 from static_algos.catalogue import Parameters
 from static_algos.proof import EVERY_MODEL, proven

@@ -44,7 +44,8 @@ from microdata import (
     silent,
 )
 from privacy import AlphaK, Groups, Guarantee, Histogram, KAnonymity, Model, SensitiveModel, check, check_feasible
-from static_algos._mondrian_kernels import Trees, count_persons, count_values, describe, propose, trees
+from static_algos._histogram_kernels import count_values
+from static_algos._mondrian_kernels import Trees, count_persons, describe, propose, trees
 from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
 from static_algos.catalogue import Parameters
 from static_algos.proof import EVERY_MODEL, proven

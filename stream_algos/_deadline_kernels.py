@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Geometry, Schema, kernel
+from microdata import Geometry, Schema, kernel, nth_smallest
 from stream_algos._blocks_kernels import (
     HI,
     LO,
@@ -62,7 +62,7 @@ from stream_algos._release_kernels import (
     release_again,
     suppress,
 )
-from stream_algos._split_kernels import nth_smallest, within_share
+from stream_algos._split_kernels import within_share
 
 VISITED = 4096
 """Rows that a gathering row looks at, nearest blocks first, if there are more; for large k, twice its candidates."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Geometry, kernel, range_loss
+from microdata import Geometry, kernel, nth_smallest, range_loss
 from stream_algos._held_kernels import NONE, Rows, Rules, copy, counts, lacks_values, number_persons, number_values
 from stream_algos._release_kernels import HI, LO, Output, below, include
 
@@ -68,30 +68,6 @@ def enlargement(
             wider = range_loss(space, attribute, min(low, more_lo[attribute]), max(high, more_hi[attribute]))
             total += space.weight[attribute] * (wider - range_loss(space, attribute, low, high))
     return total
-
-
-@kernel
-def nth_smallest(values: NDArray[np.float64], nth: int) -> float:
-    """The value that sorting would put at index `nth`; the values change places."""
-    low, high = 0, len(values) - 1
-    while low < high:
-        pivot, i, j = values[(low + high) // 2], low, high
-        while i <= j:
-            while values[i] < pivot:
-                i += 1
-            while pivot < values[j]:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if nth <= j:
-            high = j
-        elif nth >= i:
-            low = i
-        else:
-            break
-    return values[nth]
 
 
 @kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from worlds import DEBT, ILLNESS, QUASI, random_table
+from worlds import ILLNESS, QUASI, random_table
 
 from microdata import Schema
 from service.worker.decisions import no_release, select
@@ -33,11 +33,6 @@ def stream(rows, seed, sensitive=(ILLNESS,), persons=None, drift=0.0, quasi=QUAS
         sensitive=values,
     )
     return table.schema, batch
-
-
-def both_kinds(rows, seed, **given):
-    """A stream with a category and one with a number as the sensitive attribute."""
-    return [stream(rows, seed, (one,), **given) for one in (ILLNESS, DEBT)]
 
 
 def cut(batch, sizes):

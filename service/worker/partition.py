@@ -142,11 +142,6 @@ class InputPartition:
         """Whether a transaction has anything to say about this partition."""
         return self._changed or len(self._owed) > 0
 
-    @property
-    def owes(self) -> bool:
-        """Whether decided clusters still wait for their publication."""
-        return len(self._owed) > 0 or bool(self._fresh)
-
     def publish(self) -> Publication:
         """The owed clusters that pass the gate. Whole or never: members of a refused one are suppressed.
 

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import threading
-import time
 
 import numpy as np
 
@@ -141,10 +140,6 @@ def _settled(worker: Worker) -> int:
 
 def renamed(stream: Stream, **changes: object) -> Stream:
     return dataclasses.replace(stream, **changes)
-
-
-def now_ms() -> int:
-    return int(time.time() * 1000)
 
 
 def people(count: int, persons: int, start: int = 0) -> list[bytes]:
