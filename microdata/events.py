@@ -18,6 +18,8 @@ from microdata.schema import Number, Schema
 _NO_VALUE: list[Any] = []
 # Types of fields are taken from this many events at the head of a batch.
 _EXAMPLES = 16
+# The parser reads deeper nesting than it writes, and a public value has to be written again.
+_DEEPEST = 254
 
 
 def encode_events(
@@ -83,10 +85,10 @@ def _parsed_at_once(schema: Schema, payloads: Sequence[bytes | None]) -> pa.Tabl
     if not payloads or not all(payload and payload[0] == 0x7B and payload[-1] == 0x7D for payload in payloads):
         return None
     block = b"\n".join(cast("Sequence[bytes]", payloads))
+    examples = [event for payload in payloads[:_EXAMPLES] if not isinstance(event := _event(payload), Reason)]
+    if len(examples) < min(_EXAMPLES, len(payloads)):
+        return None
     try:
-        examples = [
-            event for payload in payloads[:_EXAMPLES] if isinstance(event := orjson.loads(payload or b""), dict)
-        ]
         columns = pa_json.read_json(
             pa.BufferReader(block),
             read_options=pa_json.ReadOptions(use_threads=False, block_size=len(block) + 1),
@@ -95,7 +97,7 @@ def _parsed_at_once(schema: Schema, payloads: Sequence[bytes | None]) -> pa.Tabl
             ),
         )
         columns.validate(full=True)
-    except (pa.ArrowException, orjson.JSONDecodeError):
+    except pa.ArrowException:
         return None
     return columns if columns.num_rows == len(payloads) else None
 
@@ -130,7 +132,9 @@ def _event(payload: bytes | None) -> dict[str, Any] | Reason:
         return Reason.TOMBSTONE
     try:
         event = orjson.loads(payload)
-    except orjson.JSONDecodeError:
+        if payload.count(b"[") + payload.count(b"{") > _DEEPEST:
+            orjson.dumps(event)
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         return Reason.NOT_JSON
     return event if isinstance(event, dict) else Reason.WRONG_TYPE
 

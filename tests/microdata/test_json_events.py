@@ -252,3 +252,13 @@ def test_no_value_is_in_any_report():
     payloads = [*dumped({**GOOD, "age": secret, "sex": secret, "item": secret}), b"{" + secret.encode()]
     encoded = encode_events(SCHEMA, payloads)
     assert secret not in encoded.refusals.describe() + repr(encoded.refusals.counts())
+
+
+@pytest.mark.parametrize("others", [0, 1, 20])
+def test_what_is_nested_deeper_than_it_can_be_written_again_is_refused(others):
+    schema = Schema("id", (Number("age", 0, 120),), (), ("note",))
+    event = b'{"id": 1, "age": 3, "note": %s}'
+    taken = encode_events(schema, [event % (b"[" * 200 + b"]" * 200), *[event % b"1"] * others])
+    assert not len(taken.refusals)
+    deep = encode_events(schema, [event % (b"[" * 300 + b"]" * 300), *[event % b"1"] * others])
+    assert deep.refusals.counts() == {("(record)", Reason.NOT_JSON): 1}
