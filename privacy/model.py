@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -216,8 +217,8 @@ def require_parameter(parameter: str, value: Real, allowed: bool, expected: str,
 
 def require_whole(parameter: str, value: Real) -> None:
     """Refuse what cannot be a number of persons, values or levels."""
-    whole = value >= 1 and int(value) == value
-    require_parameter(parameter, value, whole, "a whole number from 1", nearest=1)
+    nearest = math.ceil(value) if 1 < value < math.inf else 1  # between two numbers, the safer one
+    require_parameter(parameter, value, value >= 1 and value % 1 == 0, "a whole number from 1", nearest=nearest)
 
 
 def require_positive(parameter: str, value: Real) -> None:

@@ -186,6 +186,9 @@ def test_what_can_be_met_passes():
     ("build", "nearest"),
     [
         (lambda: KAnonymity(0), 1),
+        (lambda: KAnonymity(2.5), 3),
+        (lambda: KAnonymity(float("inf")), 1),
+        (lambda: KAnonymity(float("nan")), 1),
         (lambda: MaxShare(0), None),
         (lambda: MaxShare(1.5), 1),
         (lambda: DistinctDiversity(0), 1),
