@@ -7,6 +7,7 @@ import pytest
 
 from microdata import Category, Hierarchy, Number, Schema
 from privacy import BetaLikeness, DistinctDiversity, KAnonymity, TCloseness
+from service.worker.decisions import join
 from service.worker.gate import Gate, box_key
 from service.worker.rows import Rows
 from stream_algos import Release
@@ -76,33 +77,14 @@ def test_a_faulty_cluster_is_refused(fault, decisions):
 
 def test_a_row_in_two_clusters_refuses_both():
     first, second = one_cluster([10, 11, 12]), one_cluster([12, 13, 11])
-    both = Release(
-        np.array([7, 8], np.uint64),
-        np.concatenate([first.lo, second.lo]),
-        np.concatenate([first.hi, second.hi]),
-        np.array([0, 3, 6]),
-        np.concatenate([first.members, second.members]),
-        np.zeros(2, bool),
-        np.full((2, 2), -1),
-        np.empty(0, np.int64),
-    )
+    both = join([first, replace(second, ids=np.array([8], np.uint64))])
     assert passes(both) == [False, False]
 
 
 @pytest.mark.parametrize(("persons", "passed"), [([1, 2, 3, 4], True), ([1, 1, 2, 4], False)])
 def test_a_reuse_leaves_with_its_cluster_or_not_at_all(persons, passed):
     first, alone = one_cluster([10, 11, 12]), one_cluster([13], reused=True)
-    both = Release(
-        np.array([7, 7], np.uint64),
-        np.concatenate([first.lo, alone.lo]),
-        np.concatenate([first.hi, alone.hi]),
-        np.array([0, 3, 4]),
-        np.concatenate([first.members, alone.members]),
-        np.array([False, True]),
-        np.full((2, 2), -1),
-        np.empty(0, np.int64),
-    )
-    assert passes(both, rows_of(persons, [0, 1, 0, 1])) == [passed, passed]
+    assert passes(join([first, alone]), rows_of(persons, [0, 1, 0, 1])) == [passed, passed]
 
 
 def test_rows_of_one_person_count_once():
