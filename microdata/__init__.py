@@ -26,7 +26,7 @@ from microdata.published import Published, class_column, published_of, read_publ
 from microdata.publishing import published_columns, write_published
 from microdata.randomness import Words, seeded_words, system_words, words
 from microdata.refusals import KEY, RECORD, Reason, Refusals
-from microdata.sampling import read_sample
+from microdata.sampling import Sample, read_sample
 from microdata.schema import Attribute, Category, Number, PersonSource, Schema
 from microdata.selection import nth_smallest
 from microdata.table import Table
@@ -54,6 +54,7 @@ __all__ = [
     "Published",
     "Reason",
     "Refusals",
+    "Sample",
     "Schema",
     "SchemaError",
     "Table",

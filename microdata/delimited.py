@@ -6,7 +6,9 @@ Rows are counted from 1, without the header and without empty lines.
 from __future__ import annotations
 
 import csv
+import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +23,7 @@ from microdata.errors import DataError
 DELIMITERS = ",;\t|"
 ROW_LIMIT = 4 << 20
 """No row may be longer than this many bytes."""
+_ROWS_LOOKED_AT = 20
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,14 @@ def sniff(sample: bytes, wanted: Sequence[str], names: Sequence[str] | None) -> 
     blank = next(number for number, line in enumerate(lines) if line.strip())
     if "\0" in lines[blank]:
         raise DataError("not UTF-8 text: there are NUL bytes in the first row")
-    rows = {delimiter: _first_row(lines[blank:], delimiter) for delimiter in DELIMITERS}
+    first = {delimiter: _first_rows(lines[blank:], delimiter) for delimiter in DELIMITERS}
+    rows = {delimiter: found[0] for delimiter, found in first.items()}
     if names is None:
-        delimiter = max(DELIMITERS, key=lambda mark: (len(set(rows[mark]) & set(wanted)), len(rows[mark])))
+        # A name may hold more commas than the file has columns; the rows below it do not agree with them.
+        agreeing = {mark: len(rows[mark]) > 1 and _agreement(found) for mark, found in first.items()}
+        delimiter = max(
+            DELIMITERS, key=lambda mark: (len(set(rows[mark]) & set(wanted)), agreeing[mark], len(rows[mark]))
+        )
         if any("\ufffd" in name for name in rows[delimiter]):
             raise DataError("the header is not UTF-8 text")
     else:
@@ -116,11 +124,17 @@ def csv_batches(
         yield nothing, np.empty(0, np.int64), np.array(misshapen[told:], np.int64)
 
 
-def _first_row(lines: Sequence[str], delimiter: str) -> list[str]:
-    try:
-        return [cell.strip() for cell in next(csv.reader(lines, delimiter=delimiter))]
-    except csv.Error:
-        return []
+def _first_rows(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    """The first rows as cells, up to one that cannot be read; at least one, which may have no cells."""
+    rows: list[list[str]] = []
+    with suppress(csv.Error):
+        rows.extend(itertools.islice(csv.reader(lines, delimiter=delimiter), _ROWS_LOOKED_AT))
+    return [[cell.strip() for cell in row] for row in rows if row] or [[]]
+
+
+def _agreement(rows: Sequence[Sequence[str]]) -> float:
+    """Share of the rows that have as many cells as the first one, in tenths: a few odd rows decide nothing."""
+    return round(sum(len(row) == len(rows[0]) for row in rows) / len(rows), 1)
 
 
 def _numbered(first: int, count: int, misshapen: Sequence[int]) -> NDArray[np.int64]:

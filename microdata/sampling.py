@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from microdata.columns import is_text, texts
 from microdata.errors import DataError
@@ -18,28 +19,55 @@ from microdata.sources import column_chunks, format_of, line_chunks, reading
 _NO_NAME = re.compile(r"\s*|[-+.0-9][-+.,:/0-9eE ]*")
 
 
-def read_sample(path: str | Path, rows: int = 100_000) -> pa.Table:
-    """Up to `rows` rows, not encoded: CSV cells as texts, other formats with their own types."""
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The first rows of a file."""
+
+    columns: pa.Table
+    whole: bool = True
+    """Whether these are all rows of the file."""
+    misshapen: int = 0
+    """Rows between them that could not be read: another number of cells than the header, or no JSON object."""
+
+
+def read_sample(path: str | Path, rows: int = 100_000, most_bytes: int = 256 << 20) -> Sample:
+    """Up to `rows` rows and about `most_bytes`, not encoded: CSV cells as texts, other formats with their own types.
+
+    Columns without a name are left out where they are an index (the first one) or empty (a delimiter at the end).
+    """
     path = Path(path)
     with reading(path):
-        sample = _json_sample(path, rows) if format_of(path) == "json" else _column_sample(path, rows)
-        if not sample.num_rows:
+        sample = (_json_sample if format_of(path) == "json" else _column_sample)(path, rows, most_bytes)
+        if not sample.columns.num_rows:
             raise DataError("there are no rows")
-        _check_header(sample.column_names)
+        _check_header(sample.columns.column_names)
     return sample
 
 
-def _column_sample(path: Path, rows: int) -> pa.Table:
-    batches, done = [], 0
+def _column_sample(path: Path, rows: int, most_bytes: int) -> Sample:
+    batches, done, size, misshapen, whole = [], 0, 0, 0, True
     for chunk in column_chunks(path, wanted=()):
-        _check_header(chunk.names)
+        if done >= rows or size >= most_bytes:
+            whole = False
+            break
+        _check_header([name for name in chunk.names if name])
         batches.append(chunk.columns)
         done += chunk.columns.num_rows
-        if done >= rows:
-            break
-    table = pa.Table.from_batches(batches).slice(0, rows).combine_chunks()
-    columns = [_readable(column) for column in table.columns]
-    return pa.table(columns, names=table.column_names)
+        size += chunk.columns.nbytes
+        misshapen += len(chunk.misshapen)
+    table = pa.Table.from_batches(batches).slice(0, rows).combine_chunks() if batches else pa.table({})
+    columns = {name: _readable(column) for name, column in _named(table)}
+    return Sample(pa.table(columns), whole and done <= rows, misshapen)
+
+
+def _named(table: pa.Table) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    for position, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        if name or not (position == 0 or _is_empty(column)):
+            yield name, column
+
+
+def _is_empty(column: pa.ChunkedArray) -> bool:
+    return is_text(column.type) and not pc.any(pc.greater(pc.binary_length(column), 0)).as_py()
 
 
 def _readable(column: pa.ChunkedArray) -> pa.Array:
@@ -55,21 +83,32 @@ def _check_header(names: Sequence[str]) -> None:
         raise DataError("the first row does not read like a header: a name in it is there twice")
 
 
-def _json_sample(path: Path, rows: int) -> pa.Table:
-    events = list(itertools.islice(_objects(path), rows))
+def _json_sample(path: Path, rows: int, most_bytes: int) -> Sample:
+    events: list[dict[str, Any]] = []
+    size, misshapen = 0, 0
+    for line in (line for lines, _ in line_chunks(path) for line in lines):
+        if len(events) >= rows or size >= most_bytes:
+            return Sample(_json_table(events), whole=False, misshapen=misshapen)
+        event = _object(line)
+        size += len(line)
+        if event is None:
+            misshapen += 1
+        else:
+            events.append(event)
+    return Sample(_json_table(events), misshapen=misshapen)
+
+
+def _json_table(events: list[dict[str, Any]]) -> pa.Table:
     names = dict.fromkeys(name for event in events for name in event)
     return pa.table({name: _column([event.get(name) for event in events]) for name in names})
 
 
-def _objects(path: Path) -> Iterator[dict[str, Any]]:
-    for lines, _ in line_chunks(path):
-        for line in lines:
-            try:
-                event = orjson.loads(line)
-            except orjson.JSONDecodeError:
-                continue
-            if isinstance(event, dict):
-                yield event
+def _object(line: bytes) -> dict[str, Any] | None:
+    try:
+        event = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    return event if isinstance(event, dict) else None
 
 
 def _column(values: list[Any]) -> pa.Array:

@@ -90,8 +90,13 @@ def init(
     out: Annotated[Path, typer.Option(help="Directory for policy.yaml and its hierarchies.")] = Path(),
 ) -> None:
     """Propose a policy for a table: roles, domains and hierarchies, each guess with its reason."""
-    proposal = propose(read_sample(table), name=table.name.split(".")[0])
+    sample = read_sample(table)
+    proposal = propose(sample, name=table.name.split(".")[0])
     path = proposal.write(out)
     for guess in proposal.guesses:
         say(f"{guess.name}: {guess.role} ({guess.reason})")
+    if not sample.whole:
+        warn(f"looked at the first {sample.columns.num_rows} rows only; policy check --table looks at all of them")
+    for warning in proposal.warnings:
+        warn(f"warning: {warning}")
     say(f"wrote {path}; read it, correct it, then run: portcullis policy check {path} --table {table}")

@@ -8,13 +8,27 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from microdata import InfeasibleError, Progress, Refusals, Table, read_table, silent
+from microdata import (
+    DataError,
+    InfeasibleError,
+    PersonSource,
+    Progress,
+    Refusals,
+    Table,
+    read_sample,
+    read_table,
+    silent,
+)
 from privacy import check_feasible
 from service.policy.errors import Problem
 from service.policy.policy import Policy, at_parameter
+from service.proposal.persons import look_like_persons
+from service.proposal.profile import profiles
 
 NEARLY_UNIQUE = 0.5
 """Share of distinct values from which a public field points at persons."""
+MOST_NAMED = 3
+"""Columns that one warning each is about."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +58,24 @@ def check_table(policy: Policy, path: Path, progress: Progress = silent) -> Tabl
     except InfeasibleError as error:
         problems.append(at_parameter(error))
     warnings.extend(_pointing_fields(reading.table))
+    if policy.schema.person is PersonSource.ROW:
+        warnings.extend(_returning_persons(path))
     return TableCheck(len(reading.table), reading.refusals, tuple(problems), tuple(warnings))
+
+
+def _returning_persons(path: Path) -> Iterator[str]:
+    """Columns, declared or not, that say that persons have several rows."""
+    try:
+        sample = read_sample(path).columns
+    except DataError:
+        # A policy reads its own columns only: the others may be called what they are.
+        return
+    for column in look_like_persons(profiles(sample))[:MOST_NAMED]:
+        yield (
+            f"schema.person: {{row: true}} counts every row as another person, but {column.name!r} reads like a person "
+            f"with {column.repeats:.1f} rows each ({column.distinct} different values in {column.rows} rows). If it is "
+            f"one, k is false: declare it as the person."
+        )
 
 
 def _pointing_fields(table: Table) -> Iterator[str]:

@@ -3,35 +3,44 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow.compute as pc
 
-from microdata import Hierarchy, date_hierarchy, prefix_hierarchy
+from microdata import Hierarchy
+from service.proposal.names import (
+    names_direct,
+    names_index,
+    names_key,
+    names_measure,
+    names_place,
+    names_sensitive,
+)
+from service.proposal.persons import Persons, find_persons
 from service.proposal.profile import Kind, Profile
+from service.proposal.structure import codes_tree, days_tree, look_coded, text_tree
 
 Role = Literal["person", "quasi", "sensitive", "left out"]
 
 MAX_FLAT = 1_000
 """Leaves of a flat hierarchy; beyond that, values hung below one root say too little to be of use."""
 MAX_LEAVES = 100_000
-
-_PERSON = re.compile(
-    r"(^|[^a-z])(person|customer|user|patient|subject|member|client|employee|citizen|student)", re.IGNORECASE
-)
-_IDENTIFIER = re.compile(r"(^id|[^a-z]id|[a-z]Id|uuid|number|_no|_nr|key)$")
-_DIRECT = re.compile(
-    r"(^|[^a-z])(name|first|last|surname|e?mail|phone|mobile|ssn|passport|iban|ip|address|street)", re.IGNORECASE
-)
-_SENSITIVE = re.compile(
-    r"disease|diagnos|illness|symptom|condition|medic|drug|treatment|salary|income|wage|religio|politic|orientation"
-    r"|offen[cs]e|crime|item|product|purchase|occupation|result",
-    re.IGNORECASE,
-)
-_PLACE = re.compile(r"zip|post|plz|code", re.IGNORECASE)
+MAX_SENSITIVE = 200_000
+MAX_COUNTS = 1_000_000_000
+"""Values of a sensitive number, and values times rows: its distribution is measured value by value."""
+MAX_KEYS = 100
+"""Things that a key may tell apart for its column to be of use."""
+MAX_LABEL = 200
+"""Characters of a label; what is longer is a text that somebody wrote."""
+FINE = 100
+"""Values of a number from which published intervals are laid on a grid."""
+ENOUGH_ROWS = 0.6
+"""Share of the rows that must have a value in all declared columns."""
 
 
 @dataclass(frozen=True)
@@ -41,86 +50,230 @@ class Guess:
     name: str
     role: Role
     reason: str
+    """Why; the same words for all columns of the same kind."""
     declaration: Mapping[str, Any] = field(default_factory=dict)
     """What the policy says about it; a hierarchy is added as the path of its file."""
     hierarchy: Hierarchy | None = None
+    missing: int = 0
+    """Rows of the sample without a value."""
 
 
-def guesses(columns: list[Profile]) -> list[Guess]:
-    """One guess per column, in the order of the columns."""
-    person = _person(columns)
-    return [_guess(column, person) for column in columns]
+def guesses(columns: Sequence[Profile]) -> tuple[list[Guess], Persons]:
+    """One guess per column, in the order of the columns, and what is known about persons."""
+    persons = find_persons(columns)
+    last = columns[-1].name if columns else None
+    found = [_guess(column, persons, is_last=column.name == last) for column in columns]
+    return _with_enough_rows(_named_apart(found), columns), persons
 
 
-def _person(columns: list[Profile]) -> str | None:
-    """The column that most likely says whom a row is about."""
-    named = [column for column in columns if column.kind is not Kind.OTHER and _IDENTIFIER.search(column.name)]
-    for column in named:
-        if _PERSON.search(column.name):
-            return column.name
-    for column in columns:
-        if re.fullmatch(_PERSON.pattern + r"s?", column.name, re.IGNORECASE) and column.nearly_unique:
-            return column.name
-    return next((column.name for column in named if column.name.lower() in {"id", "uid", "uuid"}), None)
+def _guess(column: Profile, persons: Persons, *, is_last: bool) -> Guess:
+    name = column.name
+    if name == persons.column:
+        return Guess(name, "person", persons.reason, missing=column.missing)
+    why = _left_out(column, persons)
+    if why is not None:
+        return Guess(name, "left out", why)
+    role: Role = "sensitive" if _is_sensitive(column, is_last=is_last) else "quasi"
+    if column.kind is Kind.DAY:
+        guess = _days(column)
+    elif names_key(name) or (names_place(name) and _is_code(column)):
+        guess = _category(column, role)
+    elif column.kind in {Kind.INTEGER, Kind.REAL}:
+        guess = _sensitive_number(column) if role == "sensitive" else _number(column)
+    else:
+        guess = _category(column, role)
+    return replace(guess, missing=column.missing)
 
 
-def _guess(column: Profile, person: str | None) -> Guess:
-    if column.name == person:
-        repeats = "values repeat: several rows per person" if column.distinct < column.rows else "one row per person"
-        return Guess(column.name, "person", f"its name reads like an identifier; {repeats}")
-    if column.kind is Kind.OTHER:
-        return Guess(column.name, "left out", column.kind.value)
-    if column.distinct == 0:
-        return Guess(column.name, "left out", "it has no values in the sample")
-    if _DIRECT.search(column.name):
-        return Guess(column.name, "left out", "its name reads like a direct identifier")
-    if _IDENTIFIER.search(column.name) and column.nearly_unique:
-        return Guess(column.name, "left out", "nearly every row has its own value: an identifier")
-    role: Role = "sensitive" if _SENSITIVE.search(column.name) else "quasi"
-    if column.kind in {Kind.INTEGER, Kind.REAL} and not (column.kind is Kind.INTEGER and _PLACE.search(column.name)):
-        return _number(column, role)
-    return _category(column, role)
+def _left_out(column: Profile, persons: Persons) -> str | None:
+    """Why a column has no role, None where it has one."""
+    return _left_out_by_name(column, persons) or _left_out_by_content(column)
 
 
-def _number(column: Profile, role: Role) -> Guess:
-    low, high = (float(pc.min(column.values).as_py()), float(pc.max(column.values).as_py()))
-    if column.kind is Kind.INTEGER and column.distinct == column.rows > 20 and high - low == column.rows - 1:
-        return Guess(column.name, "left out", "it counts the rows")
-    low, high = rounded_outward(low, high)
+def _left_out_by_name(column: Profile, persons: Persons) -> str | None:
+    name = column.name
+    if not all(name.split(".")):
+        return "its name begins or ends with a dot, or has two in a row: a policy cannot name it"
+    if names_index(name) or _counts_rows(column):
+        return "it counts the rows"
+    if names_direct(name) and column.distinct > 5:
+        return "its name is that of a direct identifier"
+    if name in persons.maybe:
+        return "its values come back like keys; if they name persons, it belongs behind `person:`"
+    if names_key(name) and (column.nearly_unique or column.distinct > MAX_KEYS):
+        return "a key; if it tells something that others may know, declare it with a hierarchy"
+    return None
+
+
+def _left_out_by_content(column: Profile) -> str | None:
+    match column.kind:
+        case Kind.OTHER | Kind.KEY:
+            return column.kind.value
+        case Kind.WRITTEN:
+            return "numbers written with a decimal comma, thousands or units: write them plainly (1234.5) to use them"
+        case Kind.TIME | Kind.EPOCH:
+            return "points in time identify: cut them to days (2024-01-31) to use them"
+    if column.distinct < 2:
+        return "it has no value, or the same in all rows"
+    if column.kind is Kind.TEXT and _is_prose(column):
+        return "texts of their own in nearly every row, or very many, or very long ones"
+    if column.kind is Kind.CODE and column.nearly_unique and not names_place(column.name) and column.repeats < 1.1:
+        return "codes of their own in nearly every row"
+    return "very many different values" if column.kind is Kind.CODE and column.distinct > MAX_LEAVES else None
+
+
+def _is_prose(column: Profile) -> bool:
+    if pc.max(pc.utf8_length(column.labels)).as_py() > MAX_LABEL or column.distinct > MAX_LEAVES:
+        return True
+    if column.distinct <= MAX_FLAT and not column.nearly_unique:
+        return False
+    are_codes = names_place(column.name) or (names_sensitive(column.name) and look_coded(column.labels.to_pylist()))
+    return not are_codes
+
+
+def _counts_rows(column: Profile) -> bool:
+    if column.kind is not Kind.INTEGER or column.distinct < max(column.rows, 3) or names_measure(column.name):
+        return False
+    low, high = float(column.numbers.min()), float(column.numbers.max())
+    return low in {0.0, 1.0} and high - low == column.rows - 1
+
+
+def _is_sensitive(column: Profile, *, is_last: bool) -> bool:
+    if names_sensitive(column.name) or (is_last and column.name.lower() == "class"):
+        return True
+    if column.kind not in {Kind.TEXT, Kind.CODE}:
+        return False
+    telling = pc.sum(pc.match_substring_regex(column.labels, _TELLING, ignore_case=True)).as_py() or 0
+    illnesses = pc.sum(pc.match_substring_regex(column.labels, r"^[A-TV-Z][0-9]{2}\.[0-9]{1,4}$")).as_py() or 0
+    return telling >= 2 or illnesses >= max(10, 0.5 * column.distinct)
+
+
+_TELLING = (
+    r"\b(cancer|diabet|asthma|hiv\b|aids\b|influenza|flu\b|pneumonia|hepatitis|depressi|ulcer|tumou?r|stroke|infarct|dementia"
+    r"|catholic|muslim|jewish|hindu|buddhis|protestant|atheis|democrat|republican|socialist|theft|robbery|assault|homicide"
+    r"|felony|misdemean|convict)"
+)
+
+
+def _number(column: Profile) -> Guess:
+    whole = _is_whole(column)
+    low, high = rounded_outward(float(column.numbers.min()), float(column.numbers.max()), whole=whole)
     declaration: dict[str, Any] = {"type": "number", "min": plain(low), "max": plain(high)}
-    if column.kind is Kind.INTEGER:
+    if whole:
         declaration["integer"] = True
-    elif role == "sensitive":
-        step = _decimal_step(column)
-        if step is None or (high - low) / step > MAX_LEAVES:
-            return Guess(column.name, "left out", "it reads like a sensitive number but has no grid of values")
-        declaration["step"] = step
-    reason = f"{_why(role)}; {column.kind.value}, domain of the sample rounded outward"
-    return Guess(column.name, role, reason + _missing(column), declaration)
+    if whole and high - low <= FINE:
+        return Guess(column.name, "quasi", f"{_OTHERS_KNOW}; {_DOMAIN}", declaration)
+    grid = _grid(np.append(column.numbers, low))
+    coarse = grid is not None and (high - low) / grid <= FINE
+    declaration["step"] = plain(grid if coarse and grid else _round_step((high - low) / FINE, whole=whole))
+    return Guess(
+        column.name, "quasi", f"{_OTHERS_KNOW}; {_DOMAIN}; a step, so that ends are no one's value", declaration
+    )
+
+
+def _is_whole(column: Profile) -> bool:
+    return column.kind is Kind.INTEGER
+
+
+def _sensitive_number(column: Profile) -> Guess:
+    step = _grid(column.numbers)
+    low, high = float(column.numbers.min()), float(column.numbers.max())
+    size = (high - low) / step if step is not None else math.inf
+    if step is None or size > MAX_SENSITIVE or size * column.rows > MAX_COUNTS:
+        reason = "it should be protected, but its numbers are too fine to be counted: round them to use them"
+        return Guess(column.name, "left out", reason)
+    declaration: dict[str, Any] = {"type": "number", "min": plain(low), "max": plain(high)}
+    if _is_whole(column):
+        declaration["integer"] = True
+    if not (_is_whole(column) and step == 1):
+        declaration["step"] = plain(step)
+    return Guess(column.name, "sensitive", f"{_TO_PROTECT}; numbers on the grid of the sample", declaration)
+
+
+def _days(column: Profile) -> Guess:
+    reason = f"{_OTHERS_KNOW}; days, months, quarters and years"
+    labels, first, last = column.labels.to_pylist(), min(column.days), max(column.days)
+    if any(label != day.isoformat() for label, day in zip(labels, column.days, strict=True)):
+        return Guess(column.name, "quasi", reason, {"type": "category"}, days_tree(labels, column.days))
+    builder = {
+        "builder": "dates",
+        "start": date(first.year, 1, 1).isoformat(),
+        "end": date(last.year, 12, 31).isoformat(),
+    }
+    return Guess(column.name, "quasi", reason, {"type": "category", "hierarchy": builder})
 
 
 def _category(column: Profile, role: Role) -> Guess:
-    if column.kind is Kind.TIME:
-        return Guess(column.name, "left out", "points in time identify; cut them to days first to use them")
-    if column.distinct > MAX_LEAVES:
-        return Guess(column.name, "left out", f"more than {MAX_LEAVES} distinct values")
-    labels = sorted(str(value) for value in column.values.to_pylist())
-    if column.kind is Kind.DAY:
-        tree, how = date_hierarchy(labels[0], labels[-1]), "days, months, quarters and years"
-    elif column.kind is Kind.CODE or (column.kind is Kind.INTEGER and len({len(label) for label in labels}) == 1):
-        tree, how = prefix_hierarchy(labels), "codes by their prefixes"
-    elif column.nearly_unique or column.distinct > MAX_FLAT:
-        return Guess(column.name, "left out", "nearly every row has its own text")
+    labels = column.labels.to_pylist()
+    if _is_code(column):
+        tree, how = codes_tree(labels), "codes by their first characters"
     else:
-        tree, how = Hierarchy.flat(labels, root=_root(labels)), "the values of the sample below one root; group them"
-    reason = f"{_why(role)}; hierarchy: {how}"
-    return Guess(column.name, role, reason + _missing(column), {"type": "category"}, tree)
+        tree, how = text_tree(labels)
+    why = _TO_PROTECT if role == "sensitive" else _OTHERS_KNOW
+    return Guess(column.name, role, f"{why}; {how}", {"type": "category"}, tree)
 
 
-def rounded_outward(low: float, high: float) -> tuple[float, float]:
-    """A domain around the sample's, with round ends."""
-    unit = 10.0 ** math.floor(math.log10(high - low)) if high > low else 1.0
-    return math.floor(low / unit) * unit, math.ceil(high / unit) * unit
+def _is_code(column: Profile) -> bool:
+    """Codes of one length; numbers are only where their texts are."""
+    if column.kind is not Kind.INTEGER:
+        return column.kind is Kind.CODE
+    lengths = pc.unique(pc.utf8_length(column.labels))
+    return len(lengths) == 1 and lengths[0].as_py() > 2 and not names_key(column.name)
+
+
+def _named_apart(found: list[Guess]) -> list[Guess]:
+    """Leave out a column whose name is the path of another one: `size` beside `size.unit`."""
+    used = [guess.name for guess in found if guess.role != "left out"]
+    inside = {name for name in used if any(other.startswith(f"{name}.") for other in used)}
+    reason = "its name is the beginning of another one, which a policy reads as a path"
+    return [Guess(guess.name, "left out", reason) if guess.name in inside else guess for guess in found]
+
+
+def _with_enough_rows(found: list[Guess], columns: Sequence[Profile]) -> list[Guess]:
+    """Leave out columns without which far more rows have all their values: a row with a gap is refused."""
+    absent = {column.name: column.absent for column in columns}
+    refused = np.zeros(columns[0].rows if columns else 0, bool)
+    dropped = set()
+    for guess in sorted(found, key=lambda guess: (guess.role != "person", guess.missing)):
+        if guess.role == "left out" or not guess.missing:
+            continue
+        with_it = refused | absent[guess.name]
+        if with_it.mean() > 1 - ENOUGH_ROWS and guess.role != "person":
+            dropped.add(guess.name)
+        else:
+            refused = with_it
+    reason = "so many rows have no value that too few would be left with it"
+    return [Guess(guess.name, "left out", reason) if guess.name in dropped else guess for guess in found]
+
+
+def rounded_outward(low: float, high: float, *, whole: bool = False) -> tuple[float, float]:
+    """A domain around the sample's, with round ends and little room between."""
+    if low == high:
+        return low, high
+    unit = Decimal(repr(_round_step((high - low) / 20, whole=whole)))
+    down = (Decimal(repr(low)) / unit).to_integral_value(ROUND_FLOOR) * unit
+    up = (Decimal(repr(high)) / unit).to_integral_value(ROUND_CEILING) * unit
+    return float(down), float(up)
+
+
+def _round_step(least: float, *, whole: bool) -> float:
+    """The next of … 0.1, 0.2, 0.5, 1, 2, 5, 10 …; from 1 on for whole numbers."""
+    if whole and least <= 1:
+        return 1.0
+    exponent = math.floor(math.log10(least))
+    return next(
+        step for digits in (1, 2, 5, 10) if (step := float(Decimal(digits).scaleb(exponent))) >= least * (1 - 1e-9)
+    )
+
+
+def _grid(numbers: np.ndarray[Any, np.dtype[np.float64]]) -> float | None:
+    """The widest decimal step on which all numbers lie, counted from the least."""
+    for decimals in range(5):
+        scaled = (numbers - numbers.min()) * 10.0**decimals
+        whole = np.rint(scaled)
+        if scaled.max() < 2**53 and (np.abs(scaled - whole) < 1e-6).all():
+            return float(Decimal(int(np.gcd.reduce(whole.astype(np.int64)))).scaleb(-decimals))
+    return None
 
 
 def plain(number: float) -> float | int:
@@ -128,22 +281,6 @@ def plain(number: float) -> float | int:
     return int(number) if number.is_integer() else number
 
 
-def _decimal_step(column: Profile) -> float | None:
-    """The decimal grid that all values lie on."""
-    for decimals in range(1, 5):
-        scaled = pc.multiply(column.values, 10.0**decimals)
-        if pc.all(pc.less(pc.abs(pc.subtract(scaled, pc.round(scaled))), 1e-6)).as_py():
-            return 10.0**-decimals
-    return None
-
-
-def _root(labels: list[str]) -> str:
-    return next(root for root in ("*", "any", "(any)", "(any value)") if root not in labels)
-
-
-def _why(role: Role) -> str:
-    return "its name reads like something to protect" if role == "sensitive" else "others may know it"
-
-
-def _missing(column: Profile) -> str:
-    return f"; {column.missing} of {column.rows} rows have no value and would be refused" if column.missing else ""
+_OTHERS_KNOW = "others may know it"
+_TO_PROTECT = "something to protect"
+_DOMAIN = "the domain is the sample's, rounded outward"

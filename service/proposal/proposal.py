@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from microdata import DataError, Hierarchy
+from microdata import DataError, Hierarchy, Sample
+from microdata.columns import field_column
 from service.proposal.guesses import Guess, guesses
-from service.proposal.profile import profiles
+from service.proposal.persons import Persons
+from service.proposal.profile import Profile, profiles
 
 FOLDER = "hierarchies"
+K = 5
+FEWEST = 2
+"""Persons that a table must have for any k to mean something."""
+MANY_QUASI = 20
+MAX_NAME = 100
+WIDTH = 110
 
 
 @dataclass(frozen=True)
@@ -25,6 +38,8 @@ class Proposal:
     text: str
     hierarchies: Mapping[str, Hierarchy]
     guesses: tuple[Guess, ...]
+    warnings: tuple[str, ...]
+    """What its author must decide, because a wrong guess there makes the guarantee a false one."""
 
     def write(self, directory: Path) -> Path:
         """Write the policy and its hierarchies; nothing that is already there is replaced."""
@@ -40,74 +55,158 @@ class Proposal:
         return policy
 
 
-def propose(sample: pa.Table, name: str) -> Proposal:
+def propose(sample: Sample, name: str) -> Proposal:
     """A policy for tables like this sample."""
-    found = guesses(profiles(sample))
+    columns = profiles(sample.columns)
+    found, persons = guesses(columns)
     if not any(guess.role == "quasi" for guess in found):
-        raise DataError("no column looks like a quasi-identifier: nothing could be generalized")
+        alone = "; there is one column: known delimiters are , ; tab and |" if len(columns) == 1 else ""
+        raise DataError(f"no column looks like a quasi-identifier: nothing could be generalized{alone}")
+    rest = _rows_left(found, columns)
     files = _file_names(found)
-    lines = [*_head(name, sample.num_rows), *_schema(found, files), *_left_out(found), *_guarantee(found)]
+    lines = [
+        *_head(name, sample),
+        *_person(found, persons),
+        *_schema(found, files),
+        *_left_out(found),
+        *_guarantee(found, _persons_in(sample.columns, persons.column, rest)),
+        *_table(int((~rest).sum()) + sample.misshapen, sample),
+    ]
     trees = {files[guess.name]: guess.hierarchy for guess in found if guess.hierarchy is not None}
-    return Proposal("\n".join(lines) + "\n", trees, tuple(found))
+    return Proposal("\n".join(lines) + "\n", trees, tuple(found), tuple(_warnings(found, persons)))
 
 
 def _file_names(found: list[Guess]) -> dict[str, str]:
-    """One file name per hierarchy, made of the field's name."""
+    """One file name per hierarchy, made of the field's name; file systems may not tell upper from lower case."""
     names: dict[str, str] = {}
+    taken: set[str] = set()
     for guess in found:
         if guess.hierarchy is not None:
-            stem = re.sub(r"[^A-Za-z0-9._-]+", "_", guess.name).strip("._") or "field"
-            taken = sum(other.rsplit("-", 1)[0] == stem or other == f"{stem}.csv" for other in names.values())
-            names[guess.name] = f"{stem}-{taken + 1}.csv" if taken else f"{stem}.csv"
+            stem = re.sub(r"[^A-Za-z0-9._-]+", "_", guess.name)[:MAX_NAME].strip("._") or "field"
+            numbered = (f"{stem}-{number}.csv" for number in itertools.count(2))
+            names[guess.name] = next(
+                name for name in itertools.chain([f"{stem}.csv"], numbered) if name.lower() not in taken
+            )
+            taken.add(names[guess.name].lower())
     return names
 
 
-def _head(name: str, rows: int) -> Iterator[str]:
-    yield f"# Proposed from a sample of {rows} rows. Every guess has its reason with it: change what is wrong, then"
-    yield "# run `portcullis policy check`. Hierarchy files list values of the sample: keep them as safe as the table."
-    yield f"name: {_scalar(re.sub(r'[^A-Za-z0-9._-]+', '-', name).strip('.-_') or 'table')}"
+def _rows_left(found: list[Guess], columns: list[Profile]) -> NDArray[np.bool_]:
+    """Rows that have a value in every declared column."""
+    declared = {guess.name for guess in found if guess.role != "left out"}
+    rest = np.ones(columns[0].rows, bool)
+    for column in columns:
+        if column.name in declared:
+            rest &= ~column.absent
+    return rest
+
+
+def _persons_in(sample: pa.Table, column: str | None, rest: NDArray[np.bool_]) -> int:
+    if column is None:
+        return int(rest.sum())
+    return pc.count_distinct(field_column(sample, column).filter(pa.array(rest))).as_py()
+
+
+def _head(name: str, sample: Sample) -> Iterator[str]:
+    seen = f"{'all' if sample.whole else 'the first'} {sample.columns.num_rows} rows of the table"
+    yield f"# Proposed from {seen}. Roles are guesses, each kind with its reason:"
+    yield "# change what is wrong, then run `portcullis policy check`. Hierarchy files list values of the table: keep"
+    yield "# them as safe as the table itself."
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:MAX_NAME].strip(".-_")
+    yield f"name: {_scalar(stem or 'table')}"
     yield "schema:"
 
 
-def _schema(found: list[Guess], files: Mapping[str, str]) -> Iterator[str]:
-    person = next((guess for guess in found if guess.role == "person"), None)
-    if person:
-        yield f"  person: {_scalar(person.name)}  # {person.reason}"
+def _person(found: list[Guess], persons: Persons) -> Iterator[str]:
+    for warning in _warnings(found, persons):
+        yield from (f"  # {line}" for line in textwrap.wrap(warning, WIDTH))
+    if persons.column is None:
+        yield "  person: {row: true}"
     else:
-        yield "  person: {row: true}  # no column reads like a person: every row counts as another one"
+        yield f"  # {persons.reason}"
+        yield f"  person: {_scalar(persons.column)}"
+
+
+def _warnings(found: list[Guess], persons: Persons) -> Iterator[str]:
+    """What the author of the policy must decide, because a wrong guess here makes the guarantee a false one."""
+    if persons.column is None:
+        yield (
+            "NO COLUMN NAMES PERSONS: every row counts as another person. If one person has several rows here, k is "
+            "false; put the name of the person's column behind `person:`."
+        )
+    if persons.maybe:
+        names = ", ".join(_scalar(name) for name in persons.maybe[:5])
+        yield f"Values come back like those of a person's key: {names}. If they name persons, put it behind `person:`."
+    quasi = sum(guess.role == "quasi" for guess in found)
+    if quasi > MANY_QUASI:
+        yield f"{quasi} quasi-identifiers leave little detail in each: keep those that others may really know."
+
+
+def _schema(found: list[Guess], files: Mapping[str, str]) -> Iterator[str]:
     for role in ("quasi", "sensitive"):
         members = [guess for guess in found if guess.role == role]
         if members:
             yield f"  {role}:"
-        for guess in members:
-            declaration = dict(guess.declaration)
-            if guess.name in files:
-                declaration["hierarchy"] = f"{FOLDER}/{files[guess.name]}"
-            yield f"    # {guess.reason}"
-            yield f"    {_scalar(guess.name)}: {_flow(declaration)}"
+        for reason in dict.fromkeys(guess.reason for guess in members):
+            yield f"    # {reason}"
+            for guess in members:
+                if guess.reason == reason:
+                    yield f"    {_scalar(guess.name)}: {_flow(_declaration(guess, files))}{_missing(guess)}"
     yield "  public: []  # nothing is passed on as it is unless you say so"
+
+
+def _declaration(guess: Guess, files: Mapping[str, str]) -> dict[str, Any]:
+    file = {"hierarchy": f"{FOLDER}/{files[guess.name]}"} if guess.name in files else {}
+    return {**guess.declaration, **file}
+
+
+def _missing(guess: Guess) -> str:
+    return f"  # missing in {guess.missing} row{'s' * (guess.missing > 1)}" if guess.missing else ""
 
 
 def _left_out(found: list[Guess]) -> Iterator[str]:
     left_out = [guess for guess in found if guess.role == "left out"]
     if left_out:
         yield "  # Not declared, so never published:"
-    for guess in left_out:
-        yield f"  #   {_scalar(guess.name)}: {guess.reason}"
+    for reason in dict.fromkeys(guess.reason for guess in left_out):
+        yield f"  #   {reason}:"
+        names = ", ".join(_scalar(guess.name) for guess in left_out if guess.reason == reason)
+        yield from (f"  #     {line}" for line in textwrap.wrap(names, WIDTH))
 
 
-def _guarantee(found: list[Guess]) -> Iterator[str]:
+def _guarantee(found: list[Guess], persons: int) -> Iterator[str]:
+    if persons < FEWEST:
+        raise DataError(
+            f"a policy protects persons among each other, and fewer than {FEWEST} have all their values here"
+        )
+    k = K if persons >= 2 * K else FEWEST
     if any(guess.role == "sensitive" for guess in found):
         yield "# k persons share each class, and its sensitive values are distributed like the table's, within t."
-        yield "guarantee: {algorithm: sabre, k: 5, t: 0.3}"
+        yield f"guarantee: {{algorithm: sabre, k: {k}, t: 0.3}}"
     else:
         yield "# k persons share each class; no column reads like something to protect beyond that."
-        yield "guarantee: {algorithm: mondrian, k: 5}"
-    yield "table: {on_refused: stop}  # or drop: leave refused rows out and count them"
+        yield f"guarantee: {{algorithm: mondrian, k: {k}}}"
+
+
+def _table(refused: int, sample: Sample) -> Iterator[str]:
+    if refused:
+        yield f"# {refused} rows have no value in a declared column, or could not be read. They are left out and"
+        yield "# counted; with on_refused: stop they would stop the run."
+    if not sample.whole:
+        yield "# Rows beyond the sample may hold values that it does not have. They are left out and counted: run"
+        yield "# `portcullis policy check --table` to see how many, and widen domains and hierarchies."
+    if refused or not sample.whole:
+        yield "table: {on_refused: drop}"
+    else:
+        yield "table: {on_refused: stop}  # or drop: leave refused rows out and count them"
 
 
 def _flow(declaration: Mapping[str, Any]) -> str:
-    return "{" + ", ".join(f"{key}: {_scalar(value)}" for key, value in declaration.items()) + "}"
+    return "{" + ", ".join(f"{key}: {_value(value)}" for key, value in declaration.items()) + "}"
+
+
+def _value(value: object) -> str:
+    return _flow(value) if isinstance(value, Mapping) else _scalar(value)
 
 
 def _scalar(value: object) -> str:

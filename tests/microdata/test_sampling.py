@@ -14,7 +14,7 @@ ROWS = [{"id": "a", "age": 31, "where": {"city": "Rome"}}, {"id": "b", "age": 50
 @pytest.mark.parametrize("text", ["id,age\na,31\nb,50\n", "id;age\r\na;31\r\nb;50\r\n", "\ufeffid\tage\na\t31\nb\t50"])
 def test_csv_cells_are_texts(tmp_path, text):
     (tmp_path / "t.csv").write_text(text)
-    assert read_sample(tmp_path / "t.csv").to_pydict() == {"id": ["a", "b"], "age": ["31", "50"]}
+    assert read_sample(tmp_path / "t.csv").columns.to_pydict() == {"id": ["a", "b"], "age": ["31", "50"]}
 
 
 def test_other_formats_keep_their_types(tmp_path):
@@ -26,13 +26,13 @@ def test_other_formats_keep_their_types(tmp_path):
         file.write('{"id": "a", "age": 31, "where": {"city": "Rome"}}\nnot json\n\n')
         file.write('{"id": "b", "age": 50, "where": {"city": "Oslo"}}\n')
     for name in ("t.parquet", "t.arrow", "t.jsonl.gz"):
-        assert read_sample(tmp_path / name).to_pylist() == ROWS
-        assert read_sample(tmp_path / name, rows=1).to_pylist() == ROWS[:1]
+        assert read_sample(tmp_path / name).columns.to_pylist() == ROWS
+        assert read_sample(tmp_path / name, rows=1).columns.to_pylist() == ROWS[:1]
 
 
 def test_mixed_json_values_become_texts(tmp_path):
     (tmp_path / "t.jsonl").write_text('{"a": 1}\n{"a": "x", "b": 123456789012345678901234567890}\n')
-    assert read_sample(tmp_path / "t.jsonl").to_pydict()["a"] == ["1", "x"]
+    assert read_sample(tmp_path / "t.jsonl").columns.to_pydict()["a"] == ["1", "x"]
 
 
 @pytest.mark.parametrize(
