@@ -280,6 +280,14 @@ class TestPolicyInit:
         assert made.exit_code == 0, made.output
         assert MARK not in made.output + (shop / "out.csv").read_text()
 
+    def test_says_where_nobody_is_named(self, portcullis, shop):
+        (shop / "table.csv").write_text(
+            "age;sex\n" + "".join(f"{20 + row % 40};{'fm'[row % 2]}\n" for row in range(80))
+        )
+        result = portcullis("policy", "init", shop / "table.csv", "--out", shop / "proposed")
+        assert result.exit_code == 0, result.output
+        assert "NO COLUMN NAMES PERSONS" in result.stderr
+
     def test_replaces_nothing(self, portcullis, shop):
         before = (shop / "policy.yaml").read_text()
         result = portcullis("policy", "init", shop / "table.csv", "--out", shop)

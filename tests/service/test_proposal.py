@@ -585,7 +585,7 @@ CELLS = st.one_of(
 )
 
 
-class TooLittle(Exception):
+class TooLittleError(Exception):
     """A table from which nothing can be proposed, and that was told so."""
 
 
@@ -605,8 +605,8 @@ def test_whatever_a_table_holds_the_proposal_can_be_used_or_is_refused(tmp_path_
     }
     table = directory / "t.csv"
     pa.csv.write_csv(pa.table(columns), table)
-    with suppress(TooLittle):
+    with suppress(TooLittleError):
         try:
             used(table, directory)
         except DataError as error:
-            raise (TooLittle if any(words in str(error) for words in TOO_LITTLE) else error) from error
+            raise (TooLittleError if any(words in str(error) for words in TOO_LITTLE) else error) from error
