@@ -85,6 +85,8 @@ class Metrics(Collector):
         self._partitions: dict[Partition, dict[str, Any]] = {}
         self._assigned: frozenset[Partition] = frozenset()
         self._stopped: dict[Partition, str] = {}
+        self._errors: Counter[str] = Counter()
+        self._trouble: dict[str, dict[str, Any]] = {}
         self._polled_at: float | None = None
         self._started = time.time()
         self._delay_seconds, self._delay_tuples = Distribution(_SECONDS), Distribution(_TUPLES)
@@ -115,6 +117,18 @@ class Metrics(Collector):
         """How far a partition is behind its input."""
         with self._lock:
             self._partitions.setdefault(place, {})["lag"] = records
+
+    def failed(self, doing: str, code: str) -> None:
+        """Kafka did not do what was asked of it; it is asked again."""
+        with self._lock:
+            self._errors[code] += 1
+            known = self._trouble.setdefault(doing, {"since": _utc(time.time()), "tries": 0})
+            known |= {"code": code, "tries": known["tries"] + 1}
+
+    def worked(self, doing: str) -> None:
+        """What had failed has worked."""
+        with self._lock:
+            self._trouble.pop(doing, None)
 
     def refused_release(self) -> None:
         """An engine broke its own guarantee and nothing of it left."""
@@ -173,6 +187,13 @@ class Metrics(Collector):
                 if key.startswith("refused."):
                     refused.add_metric([own, key.removeprefix("refused.")], count)
             yield refused
+            errors = CounterMetricFamily(
+                "portcullis_kafka_errors", "Errors of Kafka after which it was tried again, by code.",
+                labels=["stream", "code"],
+            )  # fmt: skip
+            for code, count in self._errors.items():
+                errors.add_metric([own, code], count)
+            yield errors
             values = self._gauges()
             for key, (name, text) in _GAUGES.items():
                 gauge = GaugeMetricFamily(f"portcullis_{name}", text, labels=["stream"])
@@ -237,7 +258,7 @@ class Metrics(Collector):
                 "stream": self._stream.name,
                 "input": self._stream.input,
                 "output": self._stream.output,
-                "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._started)),
+                "started": _utc(self._started),
                 "ready": reason is None,
                 "reason": reason,
                 "counts": dict(self._counts),
@@ -246,7 +267,13 @@ class Metrics(Collector):
                 "delay_limit": self._stream.delay_seconds,
                 "partitions": {str(place.number): dict(known) for place, known in sorted(self._partitions.items())},
                 "stopped": {str(place.number): why for place, why in sorted(self._stopped.items())},
+                "kafka_errors": dict(self._errors),
+                "trouble": {doing: dict(known) for doing, known in self._trouble.items()},
             }
+
+
+def _utc(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 def _blend(known: dict[str, Any], key: str, value: float) -> None:
