@@ -28,6 +28,7 @@ from service.kafka.port import (
     TransactionalProducer,
     Watermarks,
 )
+from service.kafka.reach import reach
 from service.kafka.settings import KafkaSettings
 
 __all__ = [
@@ -56,4 +57,5 @@ __all__ = [
     "UnknownTopicError",
     "Watermarks",
     "connect",
+    "reach",
 ]

@@ -17,10 +17,10 @@
 Messages name topics, partitions, offsets and groups, never keys or values of records.
 """
 
-from microdata.errors import PortcullisError
+from microdata.errors import UnavailableError
 
 
-class KafkaError(PortcullisError):
+class KafkaError(UnavailableError):
     """Root of everything that the port raises."""
 
 

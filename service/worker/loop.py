@@ -17,17 +17,18 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
-from microdata import GuaranteeError, PortcullisError
+from microdata import GuaranteeError, UnavailableError
 from service.kafka import (
     AbortableError,
     Client,
     Committed,
+    DeniedError,
     FatalError,
     FencedError,
     GoneError,
@@ -39,6 +40,7 @@ from service.kafka import (
     TransactionalProducer,
     UnclearError,
     UnknownTopicError,
+    reach,
 )
 from service.worker.events import EventDecoder, Refused
 from service.worker.messages import MessageEncoder, commit_tick, dead_letter
@@ -48,11 +50,18 @@ from service.worker.restoring import PartitionError, Restorer, StateNote
 from service.worker.settings import WorkerSettings
 from service.worker.state import State
 from service.worker.stream import Stream
-from service.worker.topics import TopicError, prepare
+from service.worker.topics import TopicError, check_settings, prepare
 
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.5
+_REACH_SECONDS = 1.5
+"""How long a broker may take to accept a connection before anything is opened."""
+_SLOW_SECONDS = 2.0
+"""After so long without an answer it is said what is waited for."""
+_LONGEST_PAUSE = 5.0
+_LONGEST_POLL = 1.0
+"""A poll that waits longer would hide from the outside that the loop turns, and from the loop that it shall end."""
 _LAG_SECONDS = 5.0
 """How often the broker is asked how far the input goes."""
 _THIN_SECONDS = 60.0
@@ -76,14 +85,9 @@ class Worker:
         self._settings = settings
         self._clock = clock
         self._id = f"{stream.group}.{settings.instance or secrets.token_hex(8)}"
-        self._consumer = client.group_consumer(stream.group)
-        self._reader = client.reader()
-        self._dirty_reader = client.reader(dirty=True)
-        try:
-            self._look_at_topics()
-        except BaseException:
-            self._disconnect()
-            raise
+        check_settings(stream, settings, client.largest_request)
+        self._connections = ExitStack()
+        self._is_open = False
         self._token: GroupToken | None = None
         self._producer: TransactionalProducer | None = None
         self._partitions: dict[Partition, InputPartition] = {}
@@ -97,13 +101,68 @@ class Worker:
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop."""
-        self._consumer.subscribe([self.stream.input], self._on_assigned, self._on_revoked, self._on_revoked)
         try:
+            if not self.open(stop):
+                return
+            self._join()
             while not stop.is_set():
                 self._cycle(stop)
             self._finish()
         finally:
             self.close()
+
+    # -- the beginning -----------------------------------------------------------------------------------------------
+
+    def open(self, stop: threading.Event) -> bool:
+        """Wait until brokers and topics are there, for as long as that takes; False where `stop` came before."""
+        said, pause = "", _RETRY_SECONDS
+        while not (self._is_open or stop.is_set()):
+            try:
+                self._connect()
+            except (DeniedError, FatalError):
+                raise
+            except (KafkaError, TopicError) as error:
+                reason = str(error)
+                self.metrics.waits(reason)
+                if reason != said:
+                    log.warning("%s waits: %s", self.stream.name, reason)
+                said = reason
+                stop.wait(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+        return self._is_open
+
+    def _connect(self) -> None:
+        """Look at the topics and open what reads; nothing is opened before somebody listens."""
+        with self._told_when_slow():
+            reach(self._client.servers, _REACH_SECONDS)
+            self._look_at_topics()
+
+    @contextmanager
+    def _told_when_slow(self) -> Iterator[None]:
+        """Say what is waited for where a broker takes its time; the clients do so after half a minute."""
+        servers = self._client.servers
+
+        def tell() -> None:
+            log.warning("%s waits for an answer of Kafka at %s", self.stream.name, servers)
+            self.metrics.waits(f"Kafka at {servers} does not answer")
+
+        timer = threading.Timer(_SLOW_SECONDS, tell)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _open_readers(self) -> None:
+        with ExitStack() as opened:
+            self._consumer = opened.enter_context(closing(self._client.group_consumer(self.stream.group)))
+            self._reader = opened.enter_context(closing(self._client.reader()))
+            self._dirty_reader = opened.enter_context(closing(self._client.reader(dirty=True)))
+            self._connections, self._is_open = opened.pop_all(), True
+
+    def _join(self) -> None:
+        self._consumer.subscribe([self.stream.input], self._on_assigned, self._on_revoked, self._on_revoked)
 
     def _look_at_topics(self) -> None:
         """Check the topics, and learn from them what decoding, encoding and restoring need."""
@@ -114,6 +173,8 @@ class Worker:
             raise RetriableError(f"Kafka does not answer, check bootstrap_servers and the broker ({error})") from None
         finally:
             admin.close()
+        if not self._is_open:
+            self._open_readers()
         self._messages = MessageEncoder(self.stream, self._topics.output_partitions, self._topics.message_bytes)
         limit = min(self._settings.max_event_bytes, self._messages.largest_event)
         self._decoder = EventDecoder(self.stream.schema, limit)
@@ -135,12 +196,7 @@ class Worker:
         self._partitions.clear()
         if self._producer is not None:
             self._producer.close()
-        self._disconnect()
-
-    def _disconnect(self) -> None:
-        self._consumer.close()
-        self._reader.close()
-        self._dirty_reader.close()
+        self._connections.close()
 
     # -- one cycle ---------------------------------------------------------------------------------------------------
 
@@ -148,12 +204,13 @@ class Worker:
         """Take events for one commit interval, then settle them in one transaction."""
         end, taken = time.monotonic() + self._settings.commit_interval, 0
         while True:
-            taken += self._take_some(max(0.0, end - time.monotonic()))
+            taken += self._take_some(min(_LONGEST_POLL, max(0.0, end - time.monotonic())))
             if stop.is_set() or taken >= self._settings.commit_events or time.monotonic() >= end:
                 break
         publications = self._publications()
         self._catch_up()
         self._expire()
+        self.metrics.step("committing")
         self._settle(publications)
         self._measure_lag()
 
@@ -220,6 +277,7 @@ class Worker:
             return
         self._lag_at = time.monotonic() + _LAG_SECONDS
         for place, partition in self._partitions.items():
+            self.metrics.step("measuring the lag")
             try:
                 self.metrics.lagging(place, max(0, self._consumer.watermarks(place).high - partition.position))
             except (RetriableError, UnknownTopicError):  # a broker that is just starting knows no topics yet
@@ -379,6 +437,7 @@ class Worker:
 
     def _restore(self, place: Partition, committed: Committed | None) -> None:
         started = time.monotonic()
+        self.metrics.step(f"restoring {place.topic}/{place.number}")
         try:
             partition = self._restorer.restore(place, committed) or self._begin(place)
         except (PartitionError, GuaranteeError) as error:
@@ -432,8 +491,10 @@ class Worker:
 
         Returns the input offset at which each partition ended.
         """
-        self._consumer.subscribe([self.stream.input], self._on_assigned, self._on_revoked, self._on_revoked)
         try:
+            self._connect()
+            self._require_alone()
+            self._join()
             self._own_everything()
             for place, partition in list(self._partitions.items()):
                 self._guarded(place, partition.flush)
@@ -441,10 +502,20 @@ class Worker:
             self._settle(self._publications())
             self._settle(self._publications(), drained=True)
             if len(self._partitions) < self._topics.input_partitions:
-                raise PortcullisError("the drain did not commit; nothing is lost, run it again")
+                raise UnavailableError("the drain did not commit; nothing is lost, run it again")
             return {place.number: partition.position for place, partition in self._partitions.items()}
         finally:
             self.close()
+
+    def _require_alone(self) -> None:
+        """Workers beside a drain would hold some of the partitions, or begin anew what it has just ended."""
+        with closing(self._client.admin()) as admin:
+            members = admin.group_members(self.stream.group)
+        if members:
+            raise TopicError(
+                f"stream {self.stream.name!r} has {members} running {'worker' if members == 1 else 'workers'}: stop "
+                "them before draining. One that was killed counts until its session times out (session_timeout_ms)"
+            )
 
     def _own_everything(self, patience: float = 60.0) -> None:
         """Join the group until every partition is here and restored, taking no new event."""

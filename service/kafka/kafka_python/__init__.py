@@ -14,6 +14,7 @@ class KafkaPythonClient:
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
+        self.servers = settings.bootstrap_servers
         self.largest_request = settings.max_request_bytes
 
     def group_consumer(self, group: str) -> KafkaPythonConsumer:
