@@ -17,11 +17,18 @@
 Messages name topics, partitions, offsets and groups, never keys or values of records.
 """
 
+from typing import Self
+
 from microdata.errors import UnavailableError
 
 
 class KafkaError(UnavailableError):
     """Root of everything that the port raises."""
+
+    def about(self, topic: str) -> Self:
+        """The same error, with the topic that it is about."""
+        self.args = (f"topic {topic!r}: {self}",)
+        return self
 
 
 class RetriableError(KafkaError):

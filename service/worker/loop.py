@@ -35,6 +35,7 @@ from service.kafka import (
     GroupToken,
     KafkaError,
     Partition,
+    Reader,
     RecordBatch,
     RetriableError,
     TransactionalProducer,
@@ -43,6 +44,7 @@ from service.kafka import (
     reach,
 )
 from service.worker.events import EventDecoder, Refused
+from service.worker.heard import HeardReader
 from service.worker.messages import MessageEncoder, commit_tick, dead_letter
 from service.worker.metrics import Metrics
 from service.worker.partition import InputPartition, Publication
@@ -157,9 +159,12 @@ class Worker:
     def _open_readers(self) -> None:
         with ExitStack() as opened:
             self._consumer = opened.enter_context(closing(self._client.group_consumer(self.stream.group)))
-            self._reader = opened.enter_context(closing(self._client.reader()))
+            self._reader = opened.enter_context(closing(self._heard(self._client.reader())))
             self._dirty_reader = opened.enter_context(closing(self._client.reader(dirty=True)))
             self._connections, self._is_open = opened.pop_all(), True
+
+    def _heard(self, reader: Reader) -> HeardReader:
+        return HeardReader(reader, lambda place: self.metrics.step(f"reading {place.topic}/{place.number} again"))
 
     def _join(self) -> None:
         self._consumer.subscribe([self.stream.input], self._on_assigned, self._on_revoked, self._on_revoked)
@@ -280,8 +285,10 @@ class Worker:
             self.metrics.step("measuring the lag")
             try:
                 self.metrics.lagging(place, max(0, self._consumer.watermarks(place).high - partition.position))
-            except (RetriableError, UnknownTopicError):  # a broker that is just starting knows no topics yet
+            except (RetriableError, UnknownTopicError) as error:  # a broker that is just starting knows no topics yet
+                self.metrics.failed("measuring the lag", str(error))
                 return
+        self.metrics.worked("measuring the lag")
 
     def _guarded(self, place: Partition, step: Callable[[], None]) -> None:
         """An engine that breaks its own guarantee stops its partition; nothing of it leaves."""
@@ -319,13 +326,16 @@ class Worker:
         try:
             token.require_current()
             self._transact(self._ready_producer(), token, publications, states, encoded)
-        except UnclearError:
+        except UnclearError as error:
             log.warning("a commit's outcome is unknown: everything is restored from what is durable")
+            self.metrics.failed("committing", str(error))
             self._discard()
         except (AbortableError, FatalError, FencedError, RetriableError) as error:
             log.warning("a transaction did not commit (%s): everything is restored from what is durable", error)
+            self.metrics.failed("committing", str(error))
             self._discard()
         else:
+            self.metrics.worked("committing")
             self.metrics.committed(time.monotonic() - started)
             self._remember(publications, states)
 
@@ -432,8 +442,11 @@ class Worker:
         except (RetriableError, AbortableError, FencedError, UnclearError, UnknownTopicError) as error:
             # An unknown topic: a partition that was added just now is not known everywhere yet.
             log.warning("partitions cannot be restored yet (%s), trying again", error)
+            self.metrics.failed("restoring partitions", str(error))
             self._discard()
             time.sleep(_RETRY_SECONDS)
+        else:
+            self.metrics.worked("restoring partitions")
 
     def _restore(self, place: Partition, committed: Committed | None) -> None:
         started = time.monotonic()

@@ -92,6 +92,7 @@ class Metrics(Collector):
         self._step, self._step_at = "starting", time.monotonic()
         self._waits_for: str | None = "it is starting"
         self._is_looping = False
+        self._trouble: dict[str, str] = {}
         self._started = time.time()
         self._delay_seconds, self._delay_tuples = Distribution(_SECONDS), Distribution(_TUPLES)
         self._transaction_seconds = Distribution(_SECONDS)
@@ -108,6 +109,8 @@ class Metrics(Collector):
         with self._lock:
             self._polled_at = self._step_at = time.monotonic()
             self._step, self._waits_for, self._is_looping = "polling", None, True
+            if assigned != self._assigned:  # what could not be committed may be somebody else's now
+                self._trouble.pop("committing", None)
             self._assigned, self._stopped = assigned, dict(stopped)
             self._partitions = {place: self._partitions.get(place, {}) for place in running}
 
@@ -138,6 +141,16 @@ class Metrics(Collector):
         """How far a partition is behind its input."""
         with self._lock:
             self._partitions.setdefault(place, {})["lag"] = records
+
+    def failed(self, doing: str, reason: str) -> None:
+        """Kafka did not do what was asked of it; it is asked again, and until it has worked nothing is well."""
+        with self._lock:
+            self._trouble[doing] = reason
+
+    def worked(self, doing: str) -> None:
+        """What had failed has worked."""
+        with self._lock:
+            self._trouble.pop(doing, None)
 
     def refused_release(self) -> None:
         """An engine broke its own guarantee and nothing of it left."""
@@ -250,6 +263,8 @@ class Metrics(Collector):
             if self._stopped:
                 count = len(self._stopped)
                 return "1 partition is stopped" if count == 1 else f"{count} partitions are stopped"
+            for doing, reason in self._trouble.items():
+                return f"{doing} does not work: {reason}"
             quiet = time.monotonic() - (self._polled_at or 0.0)
             if quiet > _QUIET_SECONDS:
                 return f"no poll for {quiet:.0f} s, in: {self._step}"
