@@ -13,6 +13,7 @@ from microdata.errors import (
     InfeasibleError,
     PortcullisError,
     SchemaError,
+    UnavailableError,
 )
 from microdata.events import arrow_schema, encode_events
 from microdata.files import OnRefused, read_batches, read_table, table_from_frame, write_table
@@ -58,6 +59,7 @@ __all__ = [
     "Schema",
     "SchemaError",
     "Table",
+    "UnavailableError",
     "Words",
     "arrow_schema",
     "attribute_loss",

@@ -55,5 +55,9 @@ class GuaranteeError(PortcullisError):
     """A publication or release that failed its check. Nothing of it may leave."""
 
 
+class UnavailableError(PortcullisError):
+    """Something outside that is needed is not there, or not free: nothing is wrong with what was asked."""
+
+
 class Cancelled(PortcullisError):  # noqa: N818 - it is an outcome that the caller asked for, not an error
     """The caller's progress callback asked to stop."""

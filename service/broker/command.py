@@ -35,7 +35,7 @@ async def _until_stopped(broker: Broker) -> None:
 
 def broker_command(
     host: Annotated[str, typer.Option(help="Loopback address to listen on; any other is refused.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 9092,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")] = 9092,
     retention_bytes: Annotated[
         int, typer.Option(help="Bytes kept per partition where a topic sets no retention.bytes.")
     ] = DEFAULT_RETENTION_BYTES,

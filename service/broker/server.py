@@ -19,6 +19,7 @@ from service.broker.groups import Groups
 from service.broker.node import Call, Node
 from service.broker.topics import Topics
 from service.broker.transactions import Transactions
+from service.ports import PortError, port_error
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,11 @@ class Broker:
 
     async def start(self) -> None:
         """Listen."""
-        self._server = await asyncio.start_server(self._serve, self._node.host, self._node.port, limit=READ_AHEAD_BYTES)
+        host, port = self._node.host, self._node.port
+        try:
+            self._server = await asyncio.start_server(self._serve, host, port, limit=READ_AHEAD_BYTES)
+        except OSError as error:
+            raise port_error(error, host, port, "choose another port (0 takes any free one)") from error
         self._node.port = self._server.sockets[0].getsockname()[1]
         self._keep(asyncio.create_task(self._tick()))
 
@@ -83,13 +88,13 @@ class Broker:
     def start_in_thread(self) -> Self:
         """Run in a thread of its own; returns when clients can connect."""
         ready = threading.Event()
-        failure: list[BaseException] = []
+        failure: list[PortError] = []
 
         async def run() -> None:
             self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
             try:
                 await self.start()
-            except OSError as error:
+            except PortError as error:
                 failure.append(error)
                 return
             finally:
@@ -101,7 +106,7 @@ class Broker:
         self._thread.start()
         ready.wait()
         if failure:
-            raise BrokerError(f"cannot listen on {self.bootstrap}: {failure[0]}") from failure[0]
+            raise failure[0]
         return self
 
     def close(self) -> None:

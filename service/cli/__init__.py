@@ -1,7 +1,4 @@
-"""The command line: one module per command, loaded when it is asked for, so that `portcullis --help` answers at once.
-
-Exit status: 0 done, 1 a guarantee failed, 2 wrong use or bad input, 3 a publication failed its own audit.
-"""
+"""The command line: one module per command, loaded when it is asked for, so that `--help` answers at once."""
 
 from __future__ import annotations
 
@@ -11,10 +8,13 @@ from typing import Annotated
 import typer
 
 from service.cli.commands import COMMANDS, Commands
+from service.exit_status import MEANINGS
+
+_STATUSES = "\n".join(f"  {status:<3}  {meaning}" for status, meaning in MEANINGS.items())
 
 app = typer.Typer(
     name="portcullis",
-    epilog="Exit status: 0 done, 1 a guarantee failed, 2 wrong use or bad input, 3 a publication failed its own audit.",
+    epilog=f"\b\nExit status:\n{_STATUSES}",
     cls=Commands,
     no_args_is_help=True,
     add_completion=False,

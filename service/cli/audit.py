@@ -9,9 +9,9 @@ import typer
 
 import privacy
 from microdata import read_published, read_table
-from service.cli.errors import GUARANTEE_FAILED
 from service.cli.findings import say_audit
 from service.cli.output import progress_bar, say_json, warn
+from service.exit_status import GUARANTEE_FAILED
 from service.policy import load_policy
 from service.tables import failures
 

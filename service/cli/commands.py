@@ -8,15 +8,27 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
-from service.cli.errors import INTERRUPTED, answer
+from service.cli.errors import answer
+from service.exit_status import (
+    DONE,
+    GUARANTEE_FAILED,
+    INTERNAL,
+    INTERRUPTED,
+    PUBLICATION_FAILED,
+    REFUSED,
+    UNAVAILABLE,
+    WRONG_USE,
+    told,
+)
 
 
 class Command(NamedTuple):
-    """One command: where its function (or group of functions) is, what it does, how it is used."""
+    """One command: where its function (or group of functions) is, what it does, how it is used and may end."""
 
     target: str
     help: str
     example: str
+    statuses: tuple[int, ...] = (DONE, WRONG_USE)
 
 
 COMMANDS = {
@@ -24,11 +36,13 @@ COMMANDS = {
         "service.cli.anonymize:anonymize",
         "Anonymize a table.",
         "portcullis anonymize people.csv --policy policy.yaml --out safe.csv --report report.json",
+        (DONE, WRONG_USE, PUBLICATION_FAILED),
     ),
     "audit": Command(
         "service.cli.audit:audit",
         "Check a published table against its original and a policy.",
         "portcullis audit people.csv safe.csv --policy policy.yaml",
+        (DONE, GUARANTEE_FAILED, WRONG_USE),
     ),
     "policy": Command(
         "service.cli.policy:policy", "Check a policy, or propose a first one.", "portcullis policy init people.csv"
@@ -42,19 +56,25 @@ COMMANDS = {
         "service.cli.replay:replay",
         "Send a file of events through a stream algorithm, without Kafka.",
         "portcullis replay orders.jsonl --policy orders.yaml --out safe.jsonl --report report.json",
+        (DONE, WRONG_USE, PUBLICATION_FAILED),
     ),
     "run": Command(
-        "service.worker.command:run_command", "Run workers for one or more streams.", "portcullis run orders.yaml"
+        "service.worker.command:run_command",
+        "Run workers for one or more streams.",
+        "portcullis run orders.yaml",
+        (DONE, WRONG_USE, UNAVAILABLE, INTERNAL, REFUSED),
     ),
     "drain": Command(
         "service.worker.command:drain_command",
         "End a stream and record where a new policy may start.",
         "portcullis drain orders.yaml",
+        (DONE, WRONG_USE, UNAVAILABLE, REFUSED),
     ),
     "serve": Command(
         "service.cli.serve:serve",
         "Serve the HTTP API, its jobs and the console.",
         "portcullis serve --port 8080 --data /var/lib/portcullis",
+        (DONE, WRONG_USE, UNAVAILABLE),
     ),
     "token": Command(
         "service.cli.token:token",
@@ -65,9 +85,13 @@ COMMANDS = {
         "service.broker.command:broker_command",
         "Run an embedded Kafka broker for development.",
         "portcullis broker --port 9092",
+        (DONE, WRONG_USE, UNAVAILABLE),
     ),
     "demo": Command(
-        "service.cli.demo:demo", "Show a stream being anonymized, live.", "portcullis demo --events 100000 --exit"
+        "service.cli.demo:demo",
+        "Show a stream being anonymized, live.",
+        "portcullis demo --events 100000 --exit",
+        (DONE, GUARANTEE_FAILED, WRONG_USE, UNAVAILABLE),
     ),
 }
 
@@ -102,5 +126,5 @@ def load(name: str) -> Any:
     if isinstance(target, typer.Typer):
         return typer.main.get_command(target)
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    single.command(name, epilog=f"Example: {command.example}")(target)
+    single.command(name, epilog=f"Example: {command.example}\n\n{told(command.statuses)}")(target)
     return typer.main.get_command(single)

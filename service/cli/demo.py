@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from service.cli.errors import GUARANTEE_FAILED
 from service.cli.output import say, say_table
 from service.demo import Demo
+from service.exit_status import GUARANTEE_FAILED
 
 _HINT = """See both topics side by side, in another terminal:
   kcat -b {bootstrap} -C -t orders.raw -o -3 -c 6      kcat -b {bootstrap} -C -t orders.safe -o -3 -c 6

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
 
 import typer
 
+from service.exit_status import INTERNAL, READER_GONE, UNAVAILABLE, WRONG_USE, status_of
 from service.logs import fault
 
-GUARANTEE_FAILED = 1
-WRONG_USE = 2
-PUBLICATION_FAILED = 3
-INTERNAL = 70
-INTERRUPTED = 130
-READER_GONE = 141
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EIO}
+"""What a machine lacks, whoever asks."""
 
 
 def answer(error: Exception) -> int | None:
@@ -30,10 +28,11 @@ def answer(error: Exception) -> int | None:
     ours = import_module("microdata.errors")
     if isinstance(error, ours.PortcullisError):
         typer.echo(f"error: {error}", err=True)
-        return PUBLICATION_FAILED if isinstance(error, ours.GuaranteeError) else WRONG_USE
-    if isinstance(error, OSError) and error.filename is not None:
-        typer.echo(f"error: {error.filename}: {error.strerror}", err=True)
-        return WRONG_USE
+        return status_of(error)
+    if isinstance(error, OSError) and (error.filename is not None or error.errno in _FULL):
+        where = "" if error.filename is None else f"{error.filename}: "
+        typer.echo(f"error: {where}{error.strerror}", err=True)
+        return UNAVAILABLE if error.errno in _FULL else WRONG_USE
     if os.environ.get("PORTCULLIS_TRACEBACK") == "1":
         return None
     typer.echo(fault(error), err=True)

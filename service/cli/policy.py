@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from microdata import read_sample
-from service.cli.errors import WRONG_USE
 from service.cli.output import progress_bar, say, say_json, warn
+from service.exit_status import WRONG_USE
 from service.policy import Policy, PolicyError, load_policy
 from service.policy.table_check import TableCheck, check_table
 from service.proposal import propose

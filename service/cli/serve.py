@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,8 @@ from pydantic import ValidationError
 
 from service.api import ServiceSettings, create_app
 from service.cli.output import say
+from service.exit_status import INTERNAL
+from service.ports import address_of, listening
 
 _KEEP_ALIVE_SECONDS = 30
 _M_ARENA_MAX = -8
@@ -40,11 +43,10 @@ def serve(
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     settings = _settings({name: value for name, value in flags.items() if value is not None})
     _share_heaps()
-    app = create_app(settings)
+    # Before anything else is started: who finds the port taken has nothing to stop, and hears it at once.
+    sockets = listening(settings.host, settings.port, "choose another port with --port (0 takes any free one)")
     config = uvicorn.Config(
-        app,
-        host=settings.host,
-        port=settings.port,
+        create_app(settings),
         log_config=None,
         access_log=False,  # addresses of requests hold what users write; the metrics count them
         server_header=False,
@@ -53,11 +55,32 @@ def serve(
         ssl_certfile=settings.tls_certificate,
         ssl_keyfile=settings.tls_key,
     )
-    scheme = "https" if settings.tls_certificate else "http"
-    say(f"Portcullis on {scheme}://{settings.host}:{settings.port}/, data in {settings.data.resolve()}")
-    if settings.job_workers:
-        say("Jobs run when /readyz says so; the very first start compiles, which may take a minute.")
-    uvicorn.Server(config).run()
+    try:
+        config.load()
+    except OSError:  # ssl's errors are among them; neither names the file
+        raise typer.BadParameter("tls_certificate, tls_key: needed are PEM files that belong together") from None
+    try:
+        _Server(config, settings).run(sockets)
+    except SystemExit:  # the server's own way to say that the application did not start; its status means another thing
+        raise typer.Exit(INTERNAL) from None
+
+
+class _Server(uvicorn.Server):
+    """Says where it is once it listens."""
+
+    def __init__(self, config: uvicorn.Config, settings: ServiceSettings) -> None:
+        super().__init__(config)
+        self._settings = settings
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the application and listen."""
+        await super().startup(sockets)
+        settings = self._settings
+        scheme = "https" if settings.tls_certificate else "http"
+        port = self.servers[0].sockets[0].getsockname()[1]
+        say(f"Portcullis on {scheme}://{address_of(settings.host, port)}/, data in {settings.data.resolve()}")
+        if settings.job_workers:
+            say("Jobs run when /readyz says so; the very first start compiles, which may take a minute.")
 
 
 def _share_heaps() -> None:

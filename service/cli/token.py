@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
 from service.api.tokens import Scope, new_token
 from service.cli.output import say
@@ -25,7 +26,12 @@ def new(
     append: Annotated[Path | None, typer.Option(help="Also add it to this tokens file.")] = None,
 ) -> None:
     """Make a token. It is shown once; the configuration holds only its hash."""
-    text, configured = new_token(name, scope or [Scope.SUBMIT, Scope.READ_OWN])
+    try:
+        text, configured = new_token(name, scope or [Scope.SUBMIT, Scope.READ_OWN])
+    except ValidationError:
+        raise typer.BadParameter(
+            "letters, digits, '.', '_' and '-' are allowed, at most 100, a letter or digit first", param_hint="NAME"
+        ) from None
     line = configured.model_dump_json()
     if append is not None:
         with append.open("a", encoding="utf-8") as file:

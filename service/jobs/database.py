@@ -11,7 +11,7 @@ from alembic.config import Config
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, OperationalError
 
-from microdata import PortcullisError
+from microdata import PortcullisError, UnavailableError
 
 _MIGRATION_LOCK = 0x706F7274
 """Any number, the same for every process: only one of them migrates at a time."""
@@ -19,6 +19,10 @@ _MIGRATION_LOCK = 0x706F7274
 
 class DatabaseError(PortcullisError):
     """A database that cannot be opened. Its message holds no password."""
+
+
+class DatabaseAwayError(DatabaseError, UnavailableError):
+    """A database that does not answer; it may do so later."""
 
 
 def open_database(url: str) -> Engine:
@@ -38,7 +42,7 @@ def open_database(url: str) -> Engine:
         migrate(engine)
     except OperationalError:
         where = engine.url.render_as_string(hide_password=True)
-        raise DatabaseError(f"the database {where} does not answer, or refuses us") from None
+        raise DatabaseAwayError(f"the database {where} does not answer, or refuses us") from None
     return engine
 
 

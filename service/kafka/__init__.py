@@ -29,6 +29,7 @@ from service.kafka.port import (
     TransactionalProducer,
     Watermarks,
 )
+from service.kafka.reach import reach
 from service.kafka.settings import KafkaSettings
 
 __all__ = [
@@ -58,4 +59,5 @@ __all__ = [
     "UnknownTopicError",
     "Watermarks",
     "connect",
+    "reach",
 ]

@@ -19,12 +19,12 @@ Only `FinalError` and what is below it end a worker: every other error may pass.
 of a broker is which. Messages name topics, partitions, offsets and groups, never keys or values of records.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from microdata.errors import PortcullisError
+from microdata.errors import UnavailableError
 
 
-class KafkaError(PortcullisError):
+class KafkaError(UnavailableError):
     """Root of everything that the port raises.
 
     `code` is the name of its kind, for counting: Kafka's, the client library's or our own; one of a fixed set.
@@ -35,6 +35,11 @@ class KafkaError(PortcullisError):
     def __init__(self, message: str = "", code: str | None = None) -> None:
         super().__init__(message)
         self.code = code or self.own_code
+
+    def about(self, topic: str) -> Self:
+        """The same error, with the topic that it is about."""
+        self.args = (f"topic {topic!r}: {self}",)
+        return self
 
 
 class RetriableError(KafkaError):

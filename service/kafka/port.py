@@ -231,6 +231,9 @@ class Admin(Protocol):
     def list_groups(self) -> list[str]:
         """The ids of all consumer groups."""
 
+    def group_members(self, group: str) -> int:
+        """How many members a group has; one that was killed counts until its session has timed out."""
+
     def group_offsets(self, group: str) -> dict[Partition, Committed]:
         """Everything that a group has committed; a transaction that has just ended may take a moment to show."""
 
@@ -242,6 +245,8 @@ class Client(Protocol):
     """Opens the parts above with one set of settings."""
 
     name: str
+    servers: str
+    """Where it connects: host:port, comma-separated."""
     largest_request: int
     """Bytes that its producers send at once at most, and so in one record."""
 

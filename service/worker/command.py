@@ -57,7 +57,7 @@ def run_command(
         jobs += [Job(policy, kafka, settings) for _ in range(workers)]
     if settings.status_port:
         jobs = [
-            Job(job.policy, kafka, settings.model_copy(update={"status_port": settings.status_port + place}))
+            Job(job.policy, kafka, settings_of(WorkerSettings, given | {"status_port": settings.status_port + place}))
             for place, job in enumerate(jobs)
         ]
     if len(jobs) > 1:

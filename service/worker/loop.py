@@ -13,18 +13,19 @@ they change.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
-from microdata import GuaranteeError, PortcullisError
+from microdata import GuaranteeError, UnavailableError
 from service.kafka import (
     AbortableError,
     Client,
@@ -35,11 +36,14 @@ from service.kafka import (
     GroupToken,
     KafkaError,
     Partition,
+    Reader,
     RecordBatch,
     RetriableError,
     TransactionalProducer,
+    reach,
 )
 from service.worker.events import EventDecoder, Refused
+from service.worker.heard import HeardReader
 from service.worker.messages import MessageEncoder, commit_tick, dead_letter
 from service.worker.metrics import Metrics
 from service.worker.partition import InputPartition, Publication
@@ -47,14 +51,24 @@ from service.worker.restoring import PartitionError, Restorer, StateNote
 from service.worker.settings import WorkerSettings
 from service.worker.state import State
 from service.worker.stream import Stream
-from service.worker.topics import TopicError, Topics, prepare
+from service.worker.topics import TopicError, check_settings, prepare
 from service.worker.trouble import Trouble
 
 log = logging.getLogger(__name__)
 
-_START_SECONDS = 10.0
-"""How long the topics are asked for again at the start, while a broker answers with errors that may pass."""
+_FIRST_PAUSE = 0.5
+_LOOKING = "looking at the topics"
+_REACH_SECONDS = 1.5
+"""How long a broker may take to accept a connection before anything is opened."""
+_SLOW_SECONDS = 2.0
+"""After so long without an answer it is said what is waited for."""
+_LONGEST_PAUSE = 5.0
+"""Between two looks at topics that are not there."""
+_DRAIN_SECONDS = 10.0
+"""How long a drain waits for brokers and topics."""
 _DRAIN_TRIES = 5
+_LONGEST_POLL = 1.0
+"""A poll that waits longer would hide from the outside that the loop turns, and from the loop that it shall end."""
 _LAG_SECONDS = 5.0
 """How often the broker is asked how far the input goes."""
 _THIN_SECONDS = 60.0
@@ -84,14 +98,9 @@ class Worker:
         self._restore_failures: Counter[Partition] = Counter()
         self._stop = threading.Event()
         self._id = f"{stream.group}.{settings.instance or secrets.token_hex(8)}"
-        self._consumer = client.group_consumer(stream.group)
-        self._reader = client.reader()
-        self._dirty_reader = client.reader(dirty=True)
-        try:
-            self._look_at_topics()
-        except BaseException:
-            self._disconnect()
-            raise
+        check_settings(stream, settings, client.largest_request)
+        self._connections = ExitStack()
+        self._is_open = False
         self._token: GroupToken | None = None
         self._producer: TransactionalProducer | None = None
         self._partitions: dict[Partition, InputPartition] = {}
@@ -106,17 +115,92 @@ class Worker:
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop."""
         self._stop = stop
-        self._consumer.subscribe([self.stream.input], self._on_assigned, self._on_revoked, self._on_revoked)
         try:
+            if not self.open(stop):
+                return
+            self._join()
             while not stop.is_set():
                 self._cycle(stop)
             self._finish()
         finally:
             self.close()
 
+    # -- the beginning -----------------------------------------------------------------------------------------------
+
+    def open(self, stop: threading.Event, patience: float = math.inf) -> bool:
+        """Wait until brokers and topics are there, for so many seconds; False where `stop` came before."""
+        said, pause, end = "", _FIRST_PAUSE, time.monotonic() + patience
+        while not (self._is_open or stop.is_set()):
+            try:
+                self._connect()
+            except FinalError:
+                raise
+            except (KafkaError, TopicError) as error:
+                if time.monotonic() >= end:
+                    raise
+                said = self._told_once(error, said)
+                stop.wait(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+        self.metrics.worked(_LOOKING)
+        return self._is_open
+
+    def _told_once(self, error: KafkaError | TopicError, said: str) -> str:
+        """Say what is waited for unless it was said just before; what is said now."""
+        reason = str(error)
+        self.metrics.waits(reason)
+        if isinstance(error, KafkaError):
+            self.metrics.failed(_LOOKING, error.code, reason)
+        if reason != said:
+            log.warning("%s waits: %s", self.stream.name, reason)
+        return reason
+
+    def _connect(self) -> None:
+        """Look at the topics and open what reads; nothing is opened before somebody listens."""
+        with self._told_when_slow():
+            reach(self._client.servers, _REACH_SECONDS)
+            self._look_at_topics()
+
+    @contextmanager
+    def _told_when_slow(self) -> Iterator[None]:
+        """Say what is waited for where a broker takes its time; the clients do so after half a minute."""
+        servers = self._client.servers
+
+        def tell() -> None:
+            log.warning("%s waits for an answer of Kafka at %s", self.stream.name, servers)
+            self.metrics.waits(f"Kafka at {servers} does not answer")
+
+        timer = threading.Timer(_SLOW_SECONDS, tell)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _open_readers(self) -> None:
+        with ExitStack() as opened:
+            self._consumer = opened.enter_context(closing(self._client.group_consumer(self.stream.group)))
+            self._reader = opened.enter_context(closing(self._heard(self._client.reader())))
+            self._dirty_reader = opened.enter_context(closing(self._client.reader(dirty=True)))
+            self._connections, self._is_open = opened.pop_all(), True
+
+    def _heard(self, reader: Reader) -> HeardReader:
+        return HeardReader(reader, lambda place: self.metrics.step(f"reading {place.topic}/{place.number} again"))
+
+    def _join(self) -> None:
+        self._consumer.subscribe([self.stream.input], self._on_assigned, self._on_revoked, self._on_revoked)
+
     def _look_at_topics(self) -> None:
         """Check the topics, and learn from them what decoding, encoding and restoring need."""
-        self._topics = self._prepared()
+        admin = self._client.admin()
+        try:
+            self._topics = prepare(admin, self.stream, self._settings, self._client.largest_request)
+        except RetriableError as error:
+            raise RetriableError(f"Kafka does not answer, check bootstrap_servers and the broker ({error})") from None
+        finally:
+            admin.close()
+        if not self._is_open:
+            self._open_readers()
         self._messages = MessageEncoder(self.stream, self._topics.output_partitions, self._topics.message_bytes)
         limit = min(self._settings.max_event_bytes, self._messages.largest_event)
         self._decoder = EventDecoder(self.stream.schema, limit)
@@ -130,24 +214,6 @@ class Worker:
             self._settings,
         )
 
-    def _prepared(self) -> Topics:
-        """The topics, looked at until that works or has not for a while."""
-        asking, end = Trouble("looking at the topics", self.metrics), time.monotonic() + _START_SECONDS
-        while True:
-            try:
-                with closing(self._client.admin()) as admin:
-                    topics = prepare(admin, self.stream, self._settings, self._client.largest_request)
-            except FinalError:
-                raise
-            except KafkaError as error:
-                asking.note(error)
-                if time.monotonic() > end or self._stop.wait(asking.pause):
-                    text = f"Kafka does not answer, check bootstrap_servers and the broker ({error})"
-                    raise RetriableError(text, error.code) from None
-            else:
-                asking.over()
-                return topics
-
     def close(self) -> None:
         """Let go of every connection; what is pending stays with the next owner."""
         self.metrics.gone()
@@ -156,12 +222,7 @@ class Worker:
         self._partitions.clear()
         if self._producer is not None:
             self._producer.close()
-        self._disconnect()
-
-    def _disconnect(self) -> None:
-        self._consumer.close()
-        self._reader.close()
-        self._dirty_reader.close()
+        self._connections.close()
 
     # -- one cycle ---------------------------------------------------------------------------------------------------
 
@@ -169,12 +230,13 @@ class Worker:
         """Take events for one commit interval, then settle them in one transaction."""
         end, taken = time.monotonic() + self._settings.commit_interval, 0
         while True:
-            taken += self._take_some(max(0.0, end - time.monotonic()))
+            taken += self._take_some(min(_LONGEST_POLL, max(0.0, end - time.monotonic())))
             if stop.is_set() or taken >= self._settings.commit_events or time.monotonic() >= end:
                 break
         publications = self._publications()
         self._catch_up()
         self._expire()
+        self.metrics.step("committing")
         self._settle(publications)
         self._measure_lag()
 
@@ -259,6 +321,7 @@ class Worker:
             return
         self._lag_at = time.monotonic() + _LAG_SECONDS
         for place, partition in self._partitions.items():
+            self.metrics.step("measuring the lag")
             try:
                 self.metrics.lagging(place, max(0, self._consumer.watermarks(place).high - partition.position))
             except KafkaError as error:  # whatever it is: who needs the broker will find out
@@ -438,6 +501,7 @@ class Worker:
 
     def _restore(self, place: Partition, committed: Committed | None) -> None:
         started = time.monotonic()
+        self.metrics.step(f"restoring {place.topic}/{place.number}")
         try:
             partition = self._restorer.restore(place, committed) or self._begin(place)
         except (PartitionError, GuaranteeError) as error:
@@ -488,8 +552,10 @@ class Worker:
 
         Returns the input offset at which each partition ended.
         """
-        self._consumer.subscribe([self.stream.input], self._on_assigned, self._on_revoked, self._on_revoked)
         try:
+            self.open(threading.Event(), _DRAIN_SECONDS)
+            self._require_alone()
+            self._join()
             for _ in range(_DRAIN_TRIES):
                 self._own_everything()
                 for place, partition in list(self._partitions.items()):
@@ -499,9 +565,19 @@ class Worker:
                 self._settle(self._publications(), drained=True)
                 if len(self._partitions) == self._topics.input_partitions:
                     return {place.number: partition.position for place, partition in self._partitions.items()}
-            raise PortcullisError("the drain did not commit; nothing is lost, run it again")
+            raise UnavailableError("the drain did not commit; nothing is lost, run it again")
         finally:
             self.close()
+
+    def _require_alone(self) -> None:
+        """Workers beside a drain would hold some of the partitions, or begin anew what it has just ended."""
+        with closing(self._client.admin()) as admin:
+            members = admin.group_members(self.stream.group)
+        if members:
+            raise TopicError(
+                f"stream {self.stream.name!r} has {members} running {'worker' if members == 1 else 'workers'}: stop "
+                "them before draining. One that was killed counts until its session times out (session_timeout_ms)"
+            )
 
     def _own_everything(self, patience: float = 60.0) -> None:
         """Join the group until every partition is here and restored, taking no new event."""

@@ -46,8 +46,10 @@ _GAUGES = {
 }
 _SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 _TUPLES = (10, 100, 1_000, 3_000, 10_000, 30_000, 100_000)
-_PATIENCE = 30.0
-"""Seconds without a poll after which a loop counts as stuck."""
+PATIENCE = 90.0
+"""Seconds without a step after which a loop counts as stuck, unless the settings let one step take longer."""
+_QUIET_SECONDS = 10.0
+"""Seconds without a poll after which a worker is not doing its job, whatever it waits for."""
 _RECENT = 0.05
 """Weight of the newest value in a running mean."""
 
@@ -77,8 +79,9 @@ class Distribution:
 class Metrics(Collector):
     """Counts of one worker process. The loop writes, any thread may read."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, patience: float = PATIENCE) -> None:
         self._stream = stream
+        self._patience = patience
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
         self._seen: dict[Partition, Counter[str]] = {}
@@ -88,6 +91,9 @@ class Metrics(Collector):
         self._errors: Counter[str] = Counter()
         self._trouble: dict[str, dict[str, Any]] = {}
         self._polled_at: float | None = None
+        self._step, self._step_at = "starting", time.monotonic()
+        self._waits_for: str | None = "it is starting"
+        self._is_looping = False
         self._started = time.time()
         self._delay_seconds, self._delay_tuples = Distribution(_SECONDS), Distribution(_TUPLES)
         self._transaction_seconds = Distribution(_SECONDS)
@@ -102,9 +108,28 @@ class Metrics(Collector):
     ) -> None:
         """One turn of the loop."""
         with self._lock:
-            self._polled_at = time.monotonic()
+            self._polled_at = self._step_at = time.monotonic()
+            self._step, self._waits_for, self._is_looping = "polling", None, True
+            if assigned != self._assigned:  # what could not be committed may be somebody else's now
+                self._trouble.pop("committing", None)
             self._assigned, self._stopped = assigned, dict(stopped)
             self._partitions = {place: self._partitions.get(place, {}) for place in running}
+
+    def step(self, doing: str) -> None:
+        """The loop turns: this is what it does now, which may take as long as a broker may take to answer."""
+        with self._lock:
+            self._step, self._step_at, self._is_looping = doing, time.monotonic(), True
+
+    def starts(self, reason: str) -> None:
+        """Something long is under way before the loop begins."""
+        with self._lock:
+            self._waits_for, self._is_looping = reason, False
+
+    def waits(self, reason: str) -> None:
+        """The loop turns, but waits for something outside before it can begin."""
+        self.step("waiting")
+        with self._lock:
+            self._waits_for = reason
 
     def restored(self, place: Partition, partition: InputPartition, seconds: float) -> None:
         """A partition was taken over."""
@@ -118,12 +143,12 @@ class Metrics(Collector):
         with self._lock:
             self._partitions.setdefault(place, {})["lag"] = records
 
-    def failed(self, doing: str, code: str) -> None:
-        """Kafka did not do what was asked of it; it is asked again."""
+    def failed(self, doing: str, code: str, reason: str) -> None:
+        """Kafka did not do what was asked of it; it is asked again, and until it has worked nothing is well."""
         with self._lock:
             self._errors[code] += 1
             known = self._trouble.setdefault(doing, {"since": _utc(time.time()), "tries": 0})
-            known |= {"code": code, "tries": known["tries"] + 1}
+            known |= {"code": code, "reason": reason, "tries": known["tries"] + 1}
 
     def worked(self, doing: str) -> None:
         """What had failed has worked."""
@@ -169,7 +194,7 @@ class Metrics(Collector):
     def gone(self) -> None:
         """The loop has ended."""
         with self._lock:
-            self._polled_at = None
+            self._polled_at, self._waits_for = None, "the worker has ended"
             self._assigned, self._partitions = frozenset(), {}
 
     def collect(self) -> Iterator[Metric]:
@@ -232,8 +257,10 @@ class Metrics(Collector):
     def stuck(self) -> str | None:
         """Why the process should be replaced, None while its loop turns."""
         with self._lock:
-            late = self._polled_at is None or time.monotonic() - self._polled_at > _PATIENCE
-            return "not polling" if late else None
+            seconds = time.monotonic() - self._step_at
+            if not self._is_looping or seconds <= self._patience:
+                return None
+            return f"the loop has not turned for {seconds:.0f} s, in: {self._step}"
 
     def unready(self) -> str | None:
         """Why the worker is not doing its job, None when it is."""
@@ -241,9 +268,16 @@ class Metrics(Collector):
         if stuck is not None:
             return stuck
         with self._lock:
+            if self._waits_for is not None:
+                return self._waits_for
             if self._stopped:
                 count = len(self._stopped)
                 return "1 partition is stopped" if count == 1 else f"{count} partitions are stopped"
+            for doing, known in self._trouble.items():
+                return f"{doing} does not work: {known['reason']}"
+            quiet = time.monotonic() - (self._polled_at or 0.0)
+            if quiet > _QUIET_SECONDS:
+                return f"no poll for {quiet:.0f} s, in: {self._step}"
             if not self._assigned:
                 return "no partition is assigned"
             if len(self._partitions) < len(self._assigned):

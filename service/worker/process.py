@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 
 from microdata import PortcullisError
-from service.kafka import FinalError, KafkaError, KafkaSettings, connect
+from service.exit_status import INTERNAL, REFUSED, UNAVAILABLE, WRONG_USE, status_of
+from service.kafka import KafkaSettings, connect
 from service.logs import fault, log_to_stderr
 from service.policy import load_policy
+from service.ports import address_of
 from service.worker.loop import Worker
-from service.worker.metrics import Metrics
+from service.worker.metrics import PATIENCE, Metrics
 from service.worker.settings import WorkerSettings
 from service.worker.status import StatusServer
 from service.worker.stream import stream_of
@@ -25,8 +27,8 @@ from service.worker.warmup import spare_the_collector, warm_up
 
 log = logging.getLogger(__name__)
 
-BROKEN = 1
-WRONG_USE = 2
+FINAL = frozenset({WRONG_USE, REFUSED})
+"""Exit statuses of a process that somebody has to help; another one would end in the same way."""
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _STOP_SECONDS = 45.0
 _GRACE_SECONDS = 5.0
@@ -51,16 +53,27 @@ def work(job: Job) -> None:
     for number in _STOP_SIGNALS:
         signal.signal(number, lambda *_: None)
     threading.Thread(target=_await_the_end, args=(told, stop), name="signals", daemon=True).start()
-    stream = stream_of(load_policy(job.policy), job.settings)
-    warm_up(stream)
-    spare_the_collector()
-    metrics = Metrics(stream)
-    server = StatusServer(metrics, job.settings.status_host, job.settings.status_port)
-    log.info("%s: status at http://%s:%d/", stream.name, job.settings.status_host, server.port)
+    settings = job.settings
+    stream = stream_of(load_policy(job.policy), settings)
+    metrics = Metrics(stream, _patience(job.kafka))
+    worker = Worker(stream, connect(job.kafka), settings, metrics)
+    server = StatusServer(metrics, settings.status_host, settings.status_port, settings.status_names)
+    log.info("%s: status at http://%s/", stream.name, address_of(settings.status_host, server.port))
     try:
-        Worker(stream, connect(job.kafka), job.settings, metrics).run(stop)
+        # What is missing is told before the compiler is waited for, and nobody joins before it is done.
+        if worker.open(stop):
+            metrics.starts("its kernels are being compiled")
+            warm_up(stream)
+            spare_the_collector()
+        worker.run(stop)
     finally:
         server.close()
+
+
+def _patience(kafka: KafkaSettings) -> float:
+    """How long one step of the loop may take: twice as long as a broker may, and a while to work."""
+    longest = max(kafka.request_timeout_ms, kafka.transaction_timeout_ms) / 1000
+    return max(PATIENCE, 30.0 + 2 * longest)
 
 
 def _await_the_end(told: int, stop: threading.Event) -> None:
@@ -73,7 +86,7 @@ def _await_the_end(told: int, stop: threading.Event) -> None:
     stop.set()
     time.sleep(_STOP_SECONDS)
     log.error("the worker did not stop within %.0f s and is ended", _STOP_SECONDS)
-    os._exit(BROKEN)
+    os._exit(UNAVAILABLE)
 
 
 def supervise(jobs: Sequence[Job]) -> int:
@@ -82,14 +95,15 @@ def supervise(jobs: Sequence[Job]) -> int:
     for number in _STOP_SIGNALS:
         signal.signal(number, lambda *_: stop.set())
     slots = [_Slot(job, place) for place, job in enumerate(jobs)]
-    status = 0
-    while not stop.is_set() and status == 0:
+    while not stop.is_set():
         for slot in slots:
-            status = status or slot.look()
+            slot.look()
+        if all(slot.ended_with in FINAL for slot in slots):
+            return int(slots[0].ended_with or 0)
         stop.wait(0.2)
     for slot in slots:
         slot.stop()
-    return status
+    return 0
 
 
 class _Slot:
@@ -98,32 +112,42 @@ class _Slot:
     def __init__(self, job: Job, place: int) -> None:
         self._job = job
         self._name = f"worker-{place}"
+        self.ended_with: int | None = None
+        """Exit status of the last process, None while one runs."""
         self._pause = 0.0
         self._ready_at = 0.0
         self._started_at = 0.0
         self._process: BaseProcess | None = None
 
-    def look(self) -> int:
-        """Start the process when it is due; the exit status of one that can never work."""
+    def look(self) -> None:
+        """Start the process when it is due.
+
+        One that somebody has to help is tried again too: what the broker refuses today it may allow tomorrow, and the
+        streams of the other processes are none of its business.
+        """
         now = time.monotonic()
         if self._process is None:
             if now >= self._ready_at:
                 context = multiprocessing.get_context("spawn")
                 self._process = context.Process(target=_child, args=(self._job,), name=self._name)
                 self._process.start()
-                self._started_at = now
-            return 0
-        code = self._process.exitcode
-        if code is None:
-            return 0
+                self._started_at, self.ended_with = now, None
+            return
+        self.ended_with = self._process.exitcode
+        if self.ended_with is None:
+            return
         self._process = None
-        if code == WRONG_USE:
-            return code
         # One that ran for a while starts again at once, one that dies young waits longer each time.
-        self._pause = 0.5 if now - self._started_at > 60 else min(_LONGEST_PAUSE, max(0.5, self._pause * 2))
+        young = min(_LONGEST_PAUSE, max(0.5, self._pause * 2))
+        self._pause = _LONGEST_PAUSE if self.ended_with in FINAL else 0.5 if now - self._started_at > 60 else young
         self._ready_at = now + self._pause
-        log.error("%s ended with %s, starting another in %.1f s", self._name, code, self._pause)
-        return 0
+        log.error(
+            "%s (%s) ended with %s, starting another in %.1f s",
+            self._name,
+            self._job.policy,
+            self.ended_with,
+            self._pause,
+        )
 
     def stop(self) -> None:
         """Ask the process to stop, and insist when it takes too long."""
@@ -143,11 +167,9 @@ def _child(job: Job) -> None:
         work(job)
     except PortcullisError as error:
         log.error("%s", error)  # noqa: TRY400 - the message says it all, a traceback might quote data
-        # By a broker that comes back, or by a new client.
-        curable = isinstance(error, KafkaError) and not isinstance(error, FinalError)
-        raise SystemExit(BROKEN if curable else WRONG_USE) from None
+        raise SystemExit(status_of(error)) from None
     except Exception as error:
         if os.environ.get("PORTCULLIS_TRACEBACK") == "1":
             raise
         log.error("%s", fault(error))  # noqa: TRY400 - a traceback might quote data
-        raise SystemExit(BROKEN) from None
+        raise SystemExit(INTERNAL) from None

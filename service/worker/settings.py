@@ -29,3 +29,6 @@ class WorkerSettings(BaseSettings):
     )
     status_host: str = Field("127.0.0.1", description="where /status, /metrics, /healthz and /readyz listen")
     status_port: int = Field(9400, ge=0, le=65_535, description="of the first worker process; 0 takes any free port")
+    status_names: tuple[str, ...] = Field(
+        (), description="further names by which the status page may be asked for, as JSON; others are refused"
+    )

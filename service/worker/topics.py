@@ -6,8 +6,9 @@ import logging
 from dataclasses import dataclass
 from uuid import UUID
 
-from microdata import PortcullisError
+from microdata import UnavailableError
 from service.kafka import Admin, TopicDescription, TopicExistsError, UnknownTopicError
+from service.settings import SettingsError
 from service.worker.settings import WorkerSettings
 from service.worker.stream import Stream
 
@@ -25,8 +26,8 @@ _MESSAGE_OVERHEAD = 1024
 """Bytes that a record batch needs beside the value."""
 
 
-class TopicError(PortcullisError):
-    """A topic that a stream cannot run with."""
+class TopicError(UnavailableError):
+    """A topic that a stream cannot run with as it is; whoever mends it lets the stream go on."""
 
 
 @dataclass(frozen=True)
@@ -40,16 +41,20 @@ class Topics:
     """Largest value that the output topic and our client take."""
 
 
-def prepare(admin: Admin, stream: Stream, settings: WorkerSettings, largest_request: int) -> Topics:
-    """Check (and where asked, create) the topics of a stream; `TopicError` says what is wrong with which."""
+def check_settings(stream: Stream, settings: WorkerSettings, largest_request: int) -> None:
+    """Refuse what cannot work with any topic."""
     names = [stream.input, stream.output, stream.state_topic, *filter(None, [stream.dead_letters])]
     if len(set(names)) < len(names):
-        raise TopicError(f"stream {stream.name!r}: input, output, state and dead letters must be different topics")
+        raise SettingsError(f"stream {stream.name!r}: input, output, state and dead letters must be different topics")
     if settings.max_state_bytes + _MESSAGE_OVERHEAD > largest_request:
-        raise TopicError(
+        raise SettingsError(
             f"max_state_bytes={settings.max_state_bytes} needs max_request_bytes of at least "
             f"{settings.max_state_bytes + _MESSAGE_OVERHEAD}, given {largest_request}"
         )
+
+
+def prepare(admin: Admin, stream: Stream, settings: WorkerSettings, largest_request: int) -> Topics:
+    """Check (and where asked, create) the topics of a stream; `TopicError` says what is wrong with which."""
     source = _existing(admin, stream.input, settings)
     _check_input(source, stream)
     output = _existing(admin, stream.output, settings)

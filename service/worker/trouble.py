@@ -36,7 +36,7 @@ class Trouble:
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._tries, 30))
         self._until = now + pause * random.uniform(0.5, 1.0)  # noqa: S311 - so that not all workers come back at once
         self._tries += 1
-        self._metrics.failed(self._doing, error.code)
+        self._metrics.failed(self._doing, error.code, str(error))
 
     def over(self) -> None:
         """It has worked."""

@@ -64,3 +64,16 @@ def test_groups_and_their_offsets_are_listed(world):
     world.commit_offset(Partition(topic, 1), Committed(7, "a note"), member)
     assert world.group in world.admin.list_groups()
     eventually(lambda: world.admin.group_offsets(world.group) == {Partition(topic, 1): Committed(7, "a note")})
+
+
+def test_the_members_of_a_group_are_counted(world):
+    topic = world.topic(1).topic
+    assert world.admin.group_members(world.group) == 0
+    first, second = world.member(topic), world.member(topic)
+
+    def both_joined():
+        for member in (first, second):
+            member.consumer.poll(0.05, 100)
+        return world.admin.group_members(world.group) == 2
+
+    eventually(both_joined)

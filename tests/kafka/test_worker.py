@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from service.kafka import (
     UnclearError,
     Watermarks,
 )
+from service.settings import SettingsError
 from service.worker.gate import Gate
 from service.worker.loop import Worker
 from service.worker.settings import WorkerSettings
@@ -515,24 +517,26 @@ def test_topics_that_cannot_work_are_refused_at_the_start(world):
     compacted = world.topic(1, "-compacted", cleanup_policy="compact").topic
     brief = world.topic(1, "-brief", retention_ms="1000").topic
     with pytest.raises(TopicError, match="compact"):
-        town.worker(renamed(town.stream, input=compacted))
+        town.worker(renamed(town.stream, input=compacted)).drain()
     with pytest.raises(TopicError, match="keeps records"):
-        town.worker(renamed(town.stream, input=brief, history_seconds=5.0))
+        town.worker(renamed(town.stream, input=brief, history_seconds=5.0)).drain()
     with pytest.raises(TopicError, match="does not exist"):
-        town.worker(renamed(town.stream, dead_letters="no-such-topic"))
-    with pytest.raises(TopicError, match="different topics"):
+        town.worker(renamed(town.stream, dead_letters="no-such-topic")).drain()
+    with pytest.raises(SettingsError, match="different topics"):
         town.worker(renamed(town.stream, output=town.stream.input))
     other = world.topic(1, "-other").topic
     world.admin.create_topic(f"portcullis.{other}.state", 1, {"cleanup.policy": "compact,delete"})
     with pytest.raises(TopicError, match="must be compact alone"):
-        town.worker(renamed(town.stream, output=other))
-    with pytest.raises(TopicError, match="max_request_bytes of at least 20001024"):
+        town.worker(renamed(town.stream, output=other)).drain()
+    with pytest.raises(SettingsError, match="max_request_bytes of at least 20001024"):
         town.worker(max_state_bytes=20_000_000)
 
 
 def test_the_state_topic_only_compacts_soon_and_has_a_partition_for_each_of_the_input(world):
     town = Town(world, partitions=2)
-    town.worker().close()
+    worker = town.worker()
+    assert worker.open(threading.Event())
+    worker.close()
     state = world.admin.describe_topic(town.stream.state_topic)
     assert state.partitions == 2
     expected = {"cleanup.policy": "compact", "segment.bytes": "16777216", "segment.ms": "600000"}

@@ -13,7 +13,7 @@ import service.cli.anonymize
 import service.tables
 from microdata import Publication
 from service.cli import commands
-from service.cli.errors import READER_GONE
+from service.exit_status import READER_GONE
 from static_algos import STATIC_ALGORITHMS
 
 GROUPS = {"policy": ("check", "init"), "token": ("new",)}

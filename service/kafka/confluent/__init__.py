@@ -15,6 +15,7 @@ class ConfluentClient:
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
+        self.servers = settings.bootstrap_servers
         self.largest_request = settings.max_request_bytes
 
     def group_consumer(self, group: str) -> ConfluentConsumer:

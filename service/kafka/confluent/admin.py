@@ -59,6 +59,17 @@ class ConfluentAdmin:
         answer = self._result(self._admin.list_consumer_groups(request_timeout=self._connection.timeout))
         return sorted(group.group_id for group in answer.valid)
 
+    def group_members(self, group: str) -> int:
+        """How many members a group has."""
+        found = self._admin.describe_consumer_groups([group], request_timeout=self._connection.timeout)[group]
+        with self._connection.translated():
+            try:
+                return len(found.result(self._connection.timeout + 1).members)
+            except ck.KafkaException as exception:
+                if exception.args[0].code() == ck.KafkaError.GROUP_ID_NOT_FOUND:  # newer brokers say so of an empty one
+                    return 0
+                raise
+
     def group_offsets(self, group: str) -> dict[Partition, Committed]:
         """Everything that a group has committed."""
         asked = [ck.ConsumerGroupTopicPartitions(group)]

@@ -3,6 +3,7 @@
 import functools
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -33,6 +34,8 @@ class ConfluentProducer:
         self._connection = connection
         self._patience = settings.transaction_timeout_ms / 1000
         self._failure: ck.KafkaError | None = None
+        self._failed_topic = ""
+        self._waiting: Counter[str] = Counter()
         self._producer = connection.open(
             ck.Producer,
             transactional_id=transactional_id,
@@ -52,6 +55,7 @@ class ConfluentProducer:
     def begin(self) -> None:
         """Open a transaction."""
         self._failure = None
+        self._waiting.clear()
         with self._in_transaction():
             self._producer.begin_transaction()
 
@@ -82,6 +86,7 @@ class ConfluentProducer:
                 except BufferError:
                     self._make_room()
                     produce(topic, value, key, number, on_delivery=done, timestamp=stamp)
+                self._waiting[topic] += 1
 
     def _make_room(self) -> None:
         """Wait until the broker has taken half of what the queue holds."""
@@ -91,9 +96,11 @@ class ConfluentProducer:
                 raise AbortableError(f"the broker did not keep up for {self._patience} s")
             self._producer.poll(0.01)
 
-    def _on_delivery(self, error: ck.KafkaError | None, _: Any) -> None:
+    def _on_delivery(self, error: ck.KafkaError | None, message: Any) -> None:
+        topic = message.topic()
+        self._waiting[topic] -= 1
         if error is not None and self._failure is None:
-            self._failure = error
+            self._failure, self._failed_topic = error, topic
 
     def produce_and_wait(
         self,
@@ -117,7 +124,7 @@ class ConfluentProducer:
         """Wait until everything is acknowledged."""
         self._require_delivered()
         if self._failure is not None:
-            raise _abortable(translate(self._failure))
+            raise _abortable(translate(self._failure)).about(self._failed_topic)
 
     def _require_delivered(self) -> None:
         with self._in_transaction():
@@ -126,7 +133,11 @@ class ConfluentProducer:
             except SystemError:  # confluent-kafka 2.16, rarely, when a fatal error arrives meanwhile: it names none
                 waiting = self._producer.flush(self._patience)
         if waiting:
-            raise AbortableError(f"{waiting} records were not acknowledged within {self._patience} s")
+            topics = ", ".join(repr(topic) for topic, count in sorted(self._waiting.items()) if count > 0)
+            raise AbortableError(
+                f"{waiting} records were not acknowledged within {self._patience} s: is topic {topics} there, and its "
+                "broker?"
+            )
 
     def send_offsets(self, offsets: Mapping[Partition, Committed], token: GroupToken) -> None:
         """Make the group's offsets part of the transaction."""

@@ -16,6 +16,7 @@ class KafkaPythonClient:
     def __init__(self, settings: KafkaSettings) -> None:
         require_codecs()
         self._settings = settings
+        self.servers = settings.bootstrap_servers
         self.largest_request = settings.max_request_bytes
 
     def group_consumer(self, group: str) -> KafkaPythonConsumer:

@@ -61,6 +61,14 @@ class KafkaPythonAdmin:
         with translated():
             return sorted(group["group_id"] for group in self._admin.list_groups())
 
+    def group_members(self, group: str) -> int:
+        """How many members a group has."""
+        with translated():
+            found = self._admin.describe_groups([group])[group]
+        if found["error"] and found["group_state"] != "Dead":  # newer brokers call it an error to ask for an empty one
+            raise RetriableError(f"group {group!r}: {found['error']}")
+        return len(found["members"])
+
     def group_offsets(self, group: str) -> dict[Partition, Committed]:
         """Everything that a group has committed."""
         with translated():

@@ -73,7 +73,7 @@ class KafkaPythonProducer:
     ) -> None:
         """Hand over records, in order."""
         topic, number = partition
-        with self._in_transaction():
+        with self._in_transaction(topic):
             for index, value in enumerate(values):
                 key = None if keys is None else keys[index]
                 self._sent.append(self._producer.send(topic, value, key, None, number, timestamp_ms))
@@ -95,11 +95,17 @@ class KafkaPythonProducer:
         """Wait until everything is acknowledged."""
         with self._in_transaction():
             self._producer.flush(self._patience)
-            failed = next((each.exception for each in self._sent if each.failed()), None)
-            if failed is not None:
-                raise failed
-            if not all(each.is_done for each in self._sent):
-                raise AbortableError(f"records were not acknowledged within {self._patience} s")
+        failed = next((each for each in self._sent if each.failed()), None)
+        if failed is not None:
+            with self._in_transaction(_topic_of(failed)):
+                raise failed.exception
+        waiting = [each for each in self._sent if not each.is_done]
+        if waiting:
+            topics = ", ".join(sorted({repr(_topic_of(each)) for each in waiting}))
+            raise AbortableError(
+                f"{len(waiting)} records were not acknowledged within {self._patience} s: is topic {topics} there, and "
+                "its broker?"
+            )
         self._sent.clear()
 
     def send_offsets(self, offsets: Mapping[Partition, Committed], token: GroupToken) -> None:
@@ -145,13 +151,19 @@ class KafkaPythonProducer:
             raise unanswered(f"the coordinator did not answer within {seconds} s")
 
     @contextmanager
-    def _in_transaction(self) -> Iterator[None]:
+    def _in_transaction(self, topic: str | None = None) -> Iterator[None]:
         """Inside a transaction nothing is tried again: what might work later is a reason to abort now."""
         try:
             yield
         except kp.KafkaError as error:
             # In an error state the library only says so; the manager knows why.
             failure = translate(self._manager.last_error or error)
+            if topic is not None:
+                failure = failure.about(topic)
             if isinstance(failure, RetriableError | UnknownTopicError):
                 raise AbortableError(str(failure), failure.code) from error
             raise failure from error
+
+
+def _topic_of(sent: Any) -> str:
+    return str(sent._produce_future.topic_partition.topic)  # noqa: SLF001 - the library names it nowhere else

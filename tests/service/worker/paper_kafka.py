@@ -15,6 +15,7 @@ class Paper:
     """Client, consumer, reader, producer and administrator in one: there is one of each."""
 
     name = "paper"
+    servers = ""
     largest_request = 9_437_184
 
     def __init__(self, partitions=1, **config):
@@ -27,6 +28,8 @@ class Paper:
         self.owned = frozenset()
         self.generation, self.member = 1, "me"
         self.polls = 0
+        self.others = 0
+        """Members of the group before this one joins."""
         self.errors = {}
         """What a call of this name raises, once."""
         self._partitions, self._config = partitions, config
@@ -67,6 +70,9 @@ class Paper:
     def describe_topic(self, name):
         state = {"cleanup.policy": "compact", "max.message.bytes": "9000000"}
         return TopicDescription(name, UUID(int=7), self._partitions, state if name.endswith(".state") else self._config)
+
+    def group_members(self, _):
+        return self.others
 
     def create_topic(self, *_):
         pass

@@ -39,7 +39,8 @@ class Hall:
         self.worker = Worker(
             self.stream, self.paper, WorkerSettings(**settings or {}), Metrics(self.stream), clock=lambda: self.now
         )
-        self.worker._consumer.subscribe([], self.worker._on_assigned, self.worker._on_revoked, self.worker._on_revoked)
+        assert self.worker.open(threading.Event())
+        self.worker._join()
         self.paper.assign(*range(partitions))
 
     def feed(self, *events, place=RAW):

@@ -3,10 +3,14 @@
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from service.exit_status import INTERNAL, REFUSED, UNAVAILABLE, WRONG_USE
 from service.kafka import DeniedError, FatalError, KafkaSettings, RetriableError
+from service.ports import PortError
+from service.settings import SettingsError
 from service.worker import process
 from service.worker.settings import WorkerSettings
 from service.worker.topics import TopicError
@@ -15,13 +19,15 @@ from service.worker.topics import TopicError
 @pytest.mark.parametrize(
     ("error", "status"),
     [
-        (RetriableError("the broker is away"), process.BROKEN),
-        (FatalError("the client broke"), process.BROKEN),
-        (TopicError("there is no such topic"), process.WRONG_USE),
-        (DeniedError("not you"), process.WRONG_USE),
+        (RetriableError("the broker is away"), UNAVAILABLE),
+        (FatalError("the client broke"), UNAVAILABLE),
+        (TopicError("there is no such topic"), UNAVAILABLE),
+        (PortError("another program listens there"), UNAVAILABLE),
+        (DeniedError("not you"), REFUSED),
+        (SettingsError("commit_interval: must be greater than 0"), WRONG_USE),
     ],
 )
-def test_only_what_repeating_cannot_cure_ends_every_worker(monkeypatch, error, status):
+def test_a_process_tells_its_supervisor_how_it_ended(monkeypatch, error, status):
     def work(job):
         raise error
 
@@ -30,6 +36,62 @@ def test_only_what_repeating_cannot_cure_ends_every_worker(monkeypatch, error, s
     with pytest.raises(SystemExit) as ended:
         process._child(process.Job("orders.yaml", KafkaSettings(), WorkerSettings()))
     assert ended.value.code == status
+
+
+class Part:
+    """A process on paper: runs until it is told to stop, or ends with its status at once."""
+
+    def __init__(self, status, started):
+        self.exitcode, self._started = None, started
+        self._status = status
+
+    def start(self):
+        self._started.append(self)
+        self.exitcode = self._status
+
+    def terminate(self):
+        self.exitcode = self.exitcode or 0
+
+    def join(self, _):
+        pass
+
+
+@pytest.fixture
+def supervise(monkeypatch):
+    """Supervise parts that end with these statuses (None: runs) until something is true; what was started, and how."""
+
+    def supervise(*statuses, until=lambda started: False):
+        started, jobs = [], [process.Job(str(n), KafkaSettings(), WorkerSettings()) for n in range(len(statuses))]
+        paper = SimpleNamespace(Process=lambda args, **_: Part(statuses[int(args[0].policy)], started))
+        monkeypatch.setattr(process.multiprocessing, "get_context", lambda _: paper)
+        look = process._Slot.look
+
+        def watched(slot):
+            look(slot)
+            if until(started):
+                signal.raise_signal(signal.SIGTERM)
+
+        monkeypatch.setattr(process._Slot, "look", watched)
+        monkeypatch.setattr(process, "_LONGEST_PAUSE", 0.0)
+        return process.supervise(jobs), started
+
+    before = {number: signal.getsignal(number) for number in process._STOP_SIGNALS}
+    yield supervise
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("status", [WRONG_USE, REFUSED, UNAVAILABLE, INTERNAL, -9])
+def test_a_process_that_ends_is_tried_again_and_ends_no_other(supervise, status):
+    status, started = supervise(None, status, until=lambda started: len(started) >= 4)
+    assert status == 0
+    assert [part._status for part in started[:4]] == [None, *3 * [started[1]._status]]
+
+
+def test_a_supervisor_ends_when_somebody_has_to_help_every_process(supervise):
+    status, started = supervise(REFUSED, WRONG_USE)
+    assert status == REFUSED
+    assert len(started) == 2
 
 
 def test_a_fault_of_ours_is_told_without_what_it_says_which_might_be_a_value(monkeypatch, caplog, capfd):
@@ -41,7 +103,7 @@ def test_a_fault_of_ours_is_told_without_what_it_says_which_might_be_a_value(mon
     monkeypatch.setattr(process, "log_to_stderr", lambda _: None)
     with pytest.raises(SystemExit) as ended:
         process._child(process.Job("orders.yaml", KafkaSettings(), WorkerSettings()))
-    assert ended.value.code == process.BROKEN
+    assert ended.value.code == INTERNAL
     assert "internal error: ValueError in" in caplog.text
     assert "s3cr3t" not in caplog.text + "".join(capfd.readouterr())
 
@@ -55,6 +117,9 @@ from service.worker.settings import WorkerSettings
 class Stuck:
     def __init__(self, *_):
         pass
+
+    def open(self, stop):
+        return True
 
     def run(self, stop):
         print("running", flush=True)
@@ -74,6 +139,6 @@ def test_a_worker_that_is_stuck_in_its_client_ends_when_told_to(sign):
         try:
             assert worker.stdout.readline() == "running\n"
             worker.send_signal(sign)
-            assert worker.wait(240) == process.BROKEN
+            assert worker.wait(240) == UNAVAILABLE
         finally:
             worker.kill()

@@ -1,4 +1,4 @@
-"""The worker's web server says no when the worker is not assigned, not restored, stopped or not polling."""
+"""The worker's web server says no when the worker is not assigned, not restored, stopped or waiting."""
 
 import json
 import urllib.error
@@ -58,13 +58,31 @@ def test_a_worker_that_does_not_do_its_job_is_not_ready_but_alive(metrics, ask, 
     assert ask("/healthz") == (200, "ok\n")
 
 
-def test_a_worker_that_does_not_poll_is_neither(metrics, ask, monkeypatch):
-    assert ask("/healthz") == (503, "not polling\n")
+def test_a_worker_that_starts_or_waits_for_its_broker_is_alive_and_says_why_it_is_not_ready(metrics, ask):
+    assert ask("/healthz") == (200, "ok\n")
+    assert ask("/readyz") == (503, "it is starting\n")
+    metrics.waits("no broker answers")
+    assert ask("/healthz") == (200, "ok\n")
+    assert ask("/readyz") == (503, "no broker answers\n")
     running(metrics)
     assert ask("/readyz") == (200, "ok\n")
-    monkeypatch.setattr(module, "_PATIENCE", -1.0)
-    assert ask("/healthz") == (503, "not polling\n")
-    assert ask("/readyz") == (503, "not polling\n")
+
+
+def test_a_loop_that_waits_in_one_step_is_alive_but_not_ready(metrics, ask, monkeypatch):
+    running(metrics)
+    metrics.step("committing")
+    monkeypatch.setattr(module, "_QUIET_SECONDS", -1.0)
+    assert ask("/healthz") == (200, "ok\n")
+    assert ask("/readyz") == (503, "no poll for 0 s, in: committing\n")
+
+
+def test_a_loop_that_does_not_turn_is_neither(metrics, ask):
+    metrics._patience = -1.0
+    assert ask("/healthz") == (200, "ok\n"), "nothing turns before the first step; compiling takes its time"
+    running(metrics)
+    metrics.step("committing")
+    assert ask("/healthz") == (503, "the loop has not turned for 0 s, in: committing\n")
+    assert ask("/readyz") == (503, "the loop has not turned for 0 s, in: committing\n")
 
 
 def test_metrics_and_status_count_the_same(metrics, ask):
