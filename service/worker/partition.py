@@ -95,6 +95,7 @@ class InputPartition:
             start = len(self.rows)
             self.rows.append(events, np.full(len(events), now))
             self._decide(self.engine.push(self.rows.batch(start)))
+        self._decide(self.engine.advance(position - 1))  # what was refused or left out has passed too
 
     def pass_over(self, position: int) -> None:
         """Count the offsets before `position`, which nobody can read any more, as taken and suppressed."""
@@ -102,6 +103,7 @@ class InputPartition:
         self.totals["suppressed"] += position - self.position
         self.position = position
         self._changed = True
+        self._decide(self.engine.advance(position - 1))
 
     def expire(self, now: float) -> None:
         """Decide what has waited long enough."""
