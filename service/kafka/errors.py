@@ -6,6 +6,7 @@
 | `AbortableError`    | this transaction cannot commit                   | abort, discard, restore           |
 | `StaleGroupError`   | not (any longer) in the group's generation       | as above; its partitions are gone |
 | `FencedError`       | another producer took over this transactional id | discard, restore                  |
+| `InstanceTakenError`| another member joined under this instance name   | stop; each process has its own    |
 | `UnclearError`      | the commit was sent, its outcome is unknown      | discard, restore                  |
 | `DeniedError`       | not authenticated, or not authorized             | stop, tell the operator           |
 | `UnknownTopicError` | the topic or partition does not exist            | stop, or create it                |
@@ -38,6 +39,10 @@ class StaleGroupError(AbortableError):
 
 class FencedError(KafkaError):
     """Another producer has taken over the transactional id: this one must never be used again."""
+
+
+class InstanceTakenError(KafkaError):
+    """Another member has joined the group under the same instance name: this one has no part in it any more."""
 
 
 class UnclearError(KafkaError):

@@ -44,17 +44,20 @@ from service.worker.events import EventDecoder, Refused
 from service.worker.messages import MessageEncoder, commit_tick, dead_letter
 from service.worker.metrics import Metrics
 from service.worker.partition import InputPartition, Publication
-from service.worker.restoring import PartitionError, Restorer, StateNote
+from service.worker.restoring import PartitionError, Restorer, StateNote, recreated_input, recreated_state
 from service.worker.settings import WorkerSettings
 from service.worker.state import State
 from service.worker.stream import Stream
 from service.worker.topics import TopicError, prepare
+from service.worker.watch import TopicWatch, held
 
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.5
 _LAG_SECONDS = 5.0
 """How often the broker is asked how far the input goes."""
+_LOOK_SECONDS = 5.0
+"""How often the topics are looked at while nothing is committed."""
 _THIN_SECONDS = 60.0
 """How often it is said of a partition that it is too thin."""
 
@@ -76,7 +79,8 @@ class Worker:
         self._settings = settings
         self._clock = clock
         self._id = f"{stream.group}.{settings.instance or secrets.token_hex(8)}"
-        self._consumer = client.group_consumer(stream.group)
+        self._watch = TopicWatch(client, stream)
+        self._consumer = client.group_consumer(stream.group, settings.instance)
         self._reader = client.reader()
         self._dirty_reader = client.reader(dirty=True)
         try:
@@ -93,6 +97,7 @@ class Worker:
         self._engines = [ThreadPoolExecutor(1, "engines") for _ in range(os.cpu_count() or 1)]
         self._pushes: list[tuple[Partition, InputPartition, Future[None]]] = []
         self._lag_at = 0.0
+        self._look_at = 0.0
         self._thin_at: dict[Partition, float] = {}
 
     def run(self, stop: threading.Event) -> None:
@@ -138,6 +143,7 @@ class Worker:
         self._disconnect()
 
     def _disconnect(self) -> None:
+        self._watch.close()
         self._consumer.close()
         self._reader.close()
         self._dirty_reader.close()
@@ -156,12 +162,13 @@ class Worker:
         self._expire()
         self._settle(publications)
         self._measure_lag()
+        self._watch_topics()
 
     def _take_some(self, timeout: float) -> int:
         """Hand what there is to the engines; the number of records."""
         try:
             batches = self._consumer.poll(timeout, self._settings.poll_records)
-        except RetriableError as error:
+        except (RetriableError, UnknownTopicError) as error:
             log.warning("the input cannot be read at the moment (%s)", error)
             batches = []
         except GoneError as gone:
@@ -180,7 +187,7 @@ class Worker:
         """Events were gone from the input before they were taken: stop, or where that is accepted, count them."""
         self._catch_up()
         partition = self._partitions.get(place)
-        if partition is None:
+        if partition is None or not self._topics_hold():
             return
         low = self._consumer.watermarks(place).low
         if not self._settings.accept_loss or low <= partition.position:
@@ -254,12 +261,16 @@ class Worker:
         if not dirty or token is None:
             return
         started = time.monotonic()
-        states = {place: each.next_state(publications[place], drained=drained) for place, each in dirty.items()}
+        states = {
+            place: each.next_state(publications[place], self._id, drained=drained) for place, each in dirty.items()
+        }
         encoded = self._encoded(states)
         if not encoded:
             return
         try:
             token.require_current()
+            if not self._topics_hold():
+                return
             self._transact(self._ready_producer(), token, publications, states, encoded)
         except UnclearError:
             log.warning("a commit's outcome is unknown: everything is restored from what is durable")
@@ -366,8 +377,11 @@ class Worker:
             self._look_at_topics()
             self._discard()
         try:
+            if not self._topics_hold():
+                waiting = [place for place in waiting if place not in self._stopped]
             # A transaction that this worker left open would make the committed offsets unstable: end it first.
             self._ready_producer()
+            self._end_open_transactions(waiting)
             committed = self._consumer.committed(waiting)
             for place in sorted(waiting):
                 self._restore(place, committed[place])
@@ -376,6 +390,48 @@ class Worker:
             log.warning("partitions cannot be restored yet (%s), trying again", error)
             self._discard()
             time.sleep(_RETRY_SECONDS)
+
+    def _end_open_transactions(self, waiting: list[Partition]) -> None:
+        """End what dead workers have left open, so that nobody waits until the broker gives them up.
+
+        Whoever takes over a transactional id aborts what is open under it and shuts out its owner, should it live.
+        """
+        for place in waiting:
+            owner = self._restorer.open_owner(place)
+            if owner is not None:
+                log.warning("%s/%d: ending a transaction that its last owner has left open", *place)
+                with closing(self._client.producer(owner)) as producer:
+                    producer.init_transactions()
+
+    def _topics_hold(self) -> bool:
+        """Whether the topics are still those that this worker knows; if not, its partitions stop or are restored.
+
+        The id of a topic never comes back: what was read before this look was read from the topic that it has seen.
+        """
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+        input_id, state_id, _ = seen = self._watch.look()
+        if seen == held(self._topics):
+            return True
+        for place in list(self._partitions):
+            if input_id != self._topics.input_id:
+                self._halt(place, recreated_input(place, self.stream))
+            elif state_id != self._topics.state_id:
+                self._halt(place, recreated_state(place, self.stream))
+        self._discard()
+        try:
+            self._look_at_topics()
+        except TopicError as error:
+            for place in self._consumer.assignment() - self._stopped.keys():
+                self._halt(place, str(error))
+        return False
+
+    def _watch_topics(self) -> None:
+        """Look at the topics now and then, also while there is nothing to commit."""
+        if time.monotonic() >= self._look_at and self._partitions:
+            try:
+                self._topics_hold()
+            except (RetriableError, UnknownTopicError) as error:  # whoever commits looks again, and minds
+                log.debug("the topics cannot be looked at (%s)", error)
 
     def _restore(self, place: Partition, committed: Committed | None) -> None:
         started = time.monotonic()
@@ -398,11 +454,12 @@ class Worker:
         """
         assert self._token is not None, "partitions are assigned by a poll"
         self._token.require_current()
-        with closing(self._client.producer(f"{self.stream.state_topic}.{place.number}")) as producer:
+        claimant = f"{self.stream.state_topic}.{place.number}"
+        with closing(self._client.producer(claimant)) as producer:
             producer.init_transactions()
             partition = self._restorer.begin(place)
             publication = partition.publish()
-            state = partition.next_state(publication)
+            state = partition.next_state(publication, claimant)
             self._transact(producer, self._token, {place: publication}, {place: state}, {place: state.encode()})
         partition.committed(state, publication)
         return partition

@@ -154,8 +154,8 @@ class InputPartition:
         suppressed = len(self._owed.members) - len(clusters.members)
         return Publication(clusters, self.rows.find(clusters.members), int((~passed).sum()), suppressed)
 
-    def next_state(self, publication: Publication, *, drained: bool = False) -> State:
-        """The state that this cycle's transaction commits together with what `publish` has returned."""
+    def next_state(self, publication: Publication, owner: str = "", *, drained: bool = False) -> State:
+        """The state that the owner's next transaction commits together with what `publish` has returned."""
         clusters = publication.clusters
         self.totals["suppressed"] += publication.suppressed
         self.totals["released"] += len(clusters.members)
@@ -173,6 +173,7 @@ class InputPartition:
             needed_from=self._oldest(pending, decisions),
             withheld=self._withheld(clusters, decisions),
             clock=self.rows.clock(),
+            owner=owner,
             totals=dict(self.totals),
         )
 

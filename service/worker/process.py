@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 
 from microdata import PortcullisError
-from service.kafka import FatalError, KafkaSettings, RetriableError, connect
+from service.kafka import FatalError, InstanceTakenError, KafkaSettings, RetriableError, connect
 from service.logs import fault, log_to_stderr
 from service.policy import load_policy
 from service.worker.loop import Worker
@@ -143,7 +143,8 @@ def _child(job: Job) -> None:
         work(job)
     except PortcullisError as error:
         log.error("%s", error)  # noqa: TRY400 - the message says it all, a traceback might quote data
-        curable = isinstance(error, RetriableError | FatalError)  # by a broker that comes back, or by a new client
+        # By a broker that comes back, by a new client, or by whoever ends the other process of this name.
+        curable = isinstance(error, RetriableError | FatalError | InstanceTakenError)
         raise SystemExit(BROKEN if curable else WRONG_USE) from None
     except Exception as error:
         if os.environ.get("PORTCULLIS_TRACEBACK") == "1":

@@ -35,6 +35,7 @@ class Topics:
 
     input_id: UUID
     input_partitions: int
+    state_id: UUID
     output_partitions: int
     message_bytes: int
     """Largest value that the output topic and our client take."""
@@ -55,9 +56,9 @@ def prepare(admin: Admin, stream: Stream, settings: WorkerSettings, largest_requ
     output = _existing(admin, stream.output, settings)
     if stream.dead_letters is not None:
         _existing(admin, stream.dead_letters, settings)
-    _prepare_state(admin, stream.state_topic, source.partitions, settings)
+    state = _prepare_state(admin, stream.state_topic, source.partitions, settings)
     largest = min(_limit(output), largest_request) - _MESSAGE_OVERHEAD
-    return Topics(source.topic_id, source.partitions, output.partitions, largest)
+    return Topics(source.topic_id, source.partitions, state.topic_id, output.partitions, largest)
 
 
 def _existing(admin: Admin, name: str, settings: WorkerSettings) -> TopicDescription:
@@ -100,7 +101,7 @@ def _check_input(source: TopicDescription, stream: Stream) -> None:
         log.warning("input topic %s is bounded by size: make sure it holds what arrives within the delay", source.name)
 
 
-def _prepare_state(admin: Admin, name: str, partitions: int, settings: WorkerSettings) -> None:
+def _prepare_state(admin: Admin, name: str, partitions: int, settings: WorkerSettings) -> TopicDescription:
     """The state topic has one partition per input partition and keeps the last record of each, and only compacts."""
     config = _STATE_CONFIG | {"max.message.bytes": str(settings.max_state_bytes + _MESSAGE_OVERHEAD)}
     try:
@@ -122,6 +123,7 @@ def _prepare_state(admin: Admin, name: str, partitions: int, settings: WorkerSet
     if state.partitions < partitions:
         admin.grow_partitions(name, partitions)
         log.info("grew state topic %s to %d partitions", name, partitions)
+    return state
 
 
 def _limit(topic: TopicDescription) -> int:

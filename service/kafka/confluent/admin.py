@@ -2,7 +2,8 @@
 
 import functools
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -10,8 +11,9 @@ import confluent_kafka as ck
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 
 from service.kafka.confluent.connection import Connection
+from service.kafka.confluent.records import note_of
 from service.kafka.errors import RetriableError, UnknownTopicError
-from service.kafka.port import Committed, Partition, TopicDescription
+from service.kafka.port import Committed, Partition, TopicDescription, TopicShape
 
 
 class ConfluentAdmin:
@@ -36,6 +38,16 @@ class ConfluentAdmin:
         entries = self._result(answer[resource])
         config = {key: entry.value for key, entry in entries.items() if entry.value is not None}
         return TopicDescription(name, _uuid(topic.topic_id), len(topic.partitions), config)
+
+    def topic_shapes(self, names: Collection[str]) -> dict[str, TopicShape]:
+        """Id and partitions of those topics that exist."""
+        asked = ck.TopicCollection(list(names))
+        shapes = {}
+        for name, answer in self._admin.describe_topics(asked, request_timeout=self._connection.timeout).items():
+            with suppress(UnknownTopicError):
+                topic = self._result(answer)
+                shapes[name] = TopicShape(_uuid(topic.topic_id), len(topic.partitions))
+        return shapes
 
     def grow_partitions(self, name: str, partitions: int) -> None:
         """Raise the number of partitions and wait until they can be used."""
@@ -64,7 +76,7 @@ class ConfluentAdmin:
         asked = [ck.ConsumerGroupTopicPartitions(group)]
         answer = self._admin.list_consumer_group_offsets(asked, request_timeout=self._connection.timeout)
         return {
-            Partition(each.topic, each.partition): Committed(each.offset, each.metadata or "")
+            Partition(each.topic, each.partition): Committed(each.offset, note_of(each))
             for each in self._result(answer[group]).topic_partitions
             if each.offset >= 0
         }

@@ -12,6 +12,7 @@ from service.kafka.errors import (
     DeniedError,
     FatalError,
     FencedError,
+    InstanceTakenError,
     KafkaError,
     RetriableError,
     StaleGroupError,
@@ -32,7 +33,7 @@ KIND: dict[int, type[KafkaError]] = {
     Code.ILLEGAL_GENERATION: StaleGroupError,
     Code.UNKNOWN_MEMBER_ID: StaleGroupError,
     Code.REBALANCE_IN_PROGRESS: StaleGroupError,
-    Code.FENCED_INSTANCE_ID: StaleGroupError,
+    Code.FENCED_INSTANCE_ID: InstanceTakenError,
     Code._ASSIGNMENT_LOST: StaleGroupError,  # noqa: SLF001
     Code._AUTHENTICATION: DeniedError,  # noqa: SLF001
     Code._SSL: DeniedError,  # noqa: SLF001

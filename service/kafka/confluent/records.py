@@ -23,6 +23,15 @@ def watermarks_of(connection: Connection, consumer: Any, partition: Partition) -
     return Watermarks(*answer)
 
 
+def note_of(committed: Any) -> str:
+    """The note of a committed offset; rarely, confluent-kafka 2.16 reads beyond its end, and what it finds is no text."""
+    try:
+        return committed.metadata or ""
+    except UnicodeDecodeError:
+        place = Partition(committed.topic, committed.partition)
+        raise RetriableError(f"{place}: the client could not read the note of the committed offset") from None
+
+
 def batches_of(messages: list[Any]) -> list[RecordBatch]:
     """Messages as columns, one batch per partition, in the order of their offsets."""
     topics = list(map(ck.Message.topic, messages))

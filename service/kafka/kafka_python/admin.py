@@ -1,7 +1,7 @@
 """Topics and groups on kafka-python."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from uuid import UUID
 
 from kafka import KafkaAdminClient
@@ -10,7 +10,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from service.kafka.errors import RetriableError
 from service.kafka.kafka_python.connection import config_of, opened, translated
-from service.kafka.port import Committed, Partition, TopicDescription
+from service.kafka.port import Committed, Partition, TopicDescription, TopicShape
 from service.kafka.settings import KafkaSettings
 
 
@@ -38,6 +38,19 @@ class KafkaPythonAdmin:
             entries = self._admin.describe_configs([resource], config_filter="all")["topic"][name]
         config = {key: entry["value"] for key, entry in entries.items() if entry["value"] is not None}
         return TopicDescription(name, UUID(topic["topic_id"]), len(topic["partitions"]), config)
+
+    def topic_shapes(self, names: Collection[str]) -> dict[str, TopicShape]:
+        """Id and partitions of those topics that exist."""
+        with translated():
+            found = self._admin.describe_topics(list(names))
+            for topic in found:
+                if topic["error_code"] not in {0, kp.UnknownTopicOrPartitionError.errno}:
+                    raise kp.for_code(topic["error_code"])(topic["name"])
+        return {
+            topic["name"]: TopicShape(UUID(topic["topic_id"]), len(topic["partitions"]))
+            for topic in found
+            if not topic["error_code"]
+        }
 
     def grow_partitions(self, name: str, partitions: int) -> None:
         """Raise the number of partitions and wait until they can be used."""

@@ -14,6 +14,7 @@ from service.kafka.errors import (
     DeniedError,
     FatalError,
     FencedError,
+    InstanceTakenError,
     KafkaError,
     RetriableError,
     StaleGroupError,
@@ -29,13 +30,13 @@ logging.getLogger("kafka").setLevel(logging.WARNING)
 
 KIND: list[tuple[tuple[type[Exception], ...], type[KafkaError]]] = [
     ((kp.ProducerFencedError, kp.InvalidProducerEpochError), FencedError),
+    ((kp.FencedInstanceIdError,), InstanceTakenError),
     (
         (
             kp.CommitFailedError,
             kp.IllegalGenerationError,
             kp.UnknownMemberIdError,
             kp.RebalanceInProgressError,
-            kp.FencedInstanceIdError,
         ),
         StaleGroupError,
     ),
