@@ -1,8 +1,8 @@
 """What every stream algorithm is: batches of encoded rows in, releases out.
 
 An engine never sees names, topics or raw text. It knows rows by their position (growing integers; what is left out
-counts as passed) and a release names positions only; who pushed the rows joins them again. A snapshot holds no row either: `restore` is given
-them, re-read from the input.
+counts as passed) and a release names positions only; who pushed the rows joins them again. A snapshot holds no row
+either: `restore` is given them, re-read from the input.
 """
 
 from __future__ import annotations

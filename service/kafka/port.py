@@ -221,7 +221,10 @@ class Admin(Protocol):
     """Topics and groups."""
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
-        """Create a topic with the broker's default replication; `TopicExistsError` if it is there."""
+        """Create a topic with the broker's default replication, and wait until every broker that answers knows it.
+
+        `TopicExistsError` if it is there.
+        """
 
     def describe_topic(self, name: str) -> TopicDescription:
         """Partitions, id and configuration; `UnknownTopicError` if there is none."""

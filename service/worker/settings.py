@@ -21,8 +21,8 @@ class WorkerSettings(BaseSettings):
     instance: str | None = Field(
         None,
         pattern=r"^[A-Za-z0-9._-]{1,200}$",
-        description="stable name of this process among its group's: one that is started again under the same name takes "
-        "its partitions back at once; with several processes each appends its number; random if left out",
+        description="stable name of this process among its group's: one that is started again under the same name "
+        "takes its partitions back at once; with several processes each appends its number; random if left out",
     )
     on_stop: Literal["keep", "flush"] = Field(
         "keep", description="what a stop does with undecided events: leave them to the next owner, or release them"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass
 from uuid import UUID
 
 from microdata import PortcullisError
-from service.kafka import Admin, TopicDescription, TopicExistsError, UnknownTopicError
+from service.kafka import Admin, RetriableError, TopicDescription, TopicExistsError, UnknownTopicError
 from service.worker.settings import WorkerSettings
 from service.worker.stream import Stream
 
@@ -20,6 +21,8 @@ _STATE_CONFIG = {
     "segment.ms": "600000",
     "min.cleanable.dirty.ratio": "0.1",
 }
+_APPEAR_SECONDS = 30.0
+"""How long brokers may take to hear of a topic that was created."""
 _COMFORTABLE_MS = 24 * 3600 * 1000
 _MESSAGE_OVERHEAD = 1024
 """Bytes that a record batch needs beside the value."""
@@ -72,7 +75,19 @@ def _existing(admin: Admin, name: str, settings: WorkerSettings) -> TopicDescrip
         log.info("created topic %s with %d partitions", name, settings.partitions)
     except TopicExistsError:
         log.info("topic %s was created by somebody else just now", name)
-    return admin.describe_topic(name)
+    return _appearing(admin, name)
+
+
+def _appearing(admin: Admin, name: str) -> TopicDescription:
+    """A topic that exists, though the broker that is asked may not have heard of it yet."""
+    end = time.monotonic() + _APPEAR_SECONDS
+    while True:
+        try:
+            return admin.describe_topic(name)
+        except UnknownTopicError:
+            if time.monotonic() > end:
+                raise RetriableError(f"topic {name!r} was created, but its brokers do not show it yet") from None
+            time.sleep(0.1)
 
 
 def _check_input(source: TopicDescription, stream: Stream) -> None:
@@ -109,7 +124,7 @@ def _prepare_state(admin: Admin, name: str, partitions: int, settings: WorkerSet
         log.info("created state topic %s with %d partitions", name, partitions)
     except TopicExistsError:
         log.debug("state topic %s is there", name)
-    state = admin.describe_topic(name)
+    state = _appearing(admin, name)
     if state.config.get("cleanup.policy") != "compact":
         raise TopicError(
             f"state topic {name!r} has cleanup.policy={state.config.get('cleanup.policy')}, it must be compact alone: "

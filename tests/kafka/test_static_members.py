@@ -125,13 +125,12 @@ def test_whoever_ended_a_transaction_has_shut_out_its_owner(world):
         town.feed(*people(30, 9))
         worker = town.start()
         town.until(lambda: worker.metrics.status()["counts"].get("released", 0) > 20)
+        zombie, place = world.producer("zombie"), world.topic(suffix="-zombie")
+        zombie.begin()
+        world.producer("zombie")
         with pytest.raises((AbortableError, FencedError, UnclearError)):
-            zombie = town.client.producer(worker._id)
-            zombie.init_transactions()
-            zombie.begin()
-            town.client.producer(worker._id).init_transactions()
-            zombie.produce_and_wait(world.topic(suffix="-zombie"), b"late")
-            zombie.commit()
+            zombie.produce_and_wait(place, b"late")
+        world.client().producer(worker._id).init_transactions()
         town.feed(*people(30, 9, start=30))
         town.until_all_left(worker, 60)
     finally:

@@ -202,9 +202,7 @@ class ConfluentConsumer:
             if each.error is not None:
                 raise translate(each.error)
         return {
-            Partition(each.topic, each.partition): Committed(each.offset, note_of(each))
-            if each.offset >= 0
-            else None
+            Partition(each.topic, each.partition): Committed(each.offset, note_of(each)) if each.offset >= 0 else None
             for each in answer
         }
 
