@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,13 @@ PACE = 3.0
 """Seconds between two faults, on average."""
 POISON = (b"not json", b'{"customer_id": "x", "age": 500}', b'{"age": 30}')
 SESSION_MS = 6_000
+IMPATIENT = {
+    "PORTCULLIS_KAFKA_SESSION_TIMEOUT_MS": str(SESSION_MS),
+    "PORTCULLIS_KAFKA_HEARTBEAT_INTERVAL_MS": str(SESSION_MS // 6),
+    "PORTCULLIS_KAFKA_TRANSACTION_TIMEOUT_MS": "5000",
+    "PORTCULLIS_WORKER_COMMIT_INTERVAL": "0.3",
+}
+"""Settings with which much happens in a short time."""
 SETTLE_SECONDS = 240.0
 SHOWN = {"taken", "released", "clusters"}
 
@@ -74,8 +81,8 @@ class Outcome:
 class Arena:
     """A broker, a stream and its workers; chaos is made from outside, by signals."""
 
-    def __init__(self, directory: Path, bootstrap: str, client: str) -> None:
-        self.bootstrap, self.client = bootstrap, client
+    def __init__(self, directory: Path, bootstrap: str, client: str, settings: Mapping[str, str] = IMPATIENT) -> None:
+        self.bootstrap, self.client, self.settings = bootstrap, client, settings
         self.policy = directory / "orders.yaml"
         policy = json.loads(json.dumps(POLICY))
         policy["schema"]["public"].append("order")
@@ -93,15 +100,9 @@ class Arena:
         self.fed = 0
         self.poison = 0
 
-    def add_worker(self) -> None:
-        """Start one more worker process."""
-        environment = os.environ | {
-            "PORTCULLIS_KAFKA_SESSION_TIMEOUT_MS": str(SESSION_MS),
-            "PORTCULLIS_KAFKA_HEARTBEAT_INTERVAL_MS": str(SESSION_MS // 6),
-            "PORTCULLIS_KAFKA_TRANSACTION_TIMEOUT_MS": "5000",
-            "PORTCULLIS_WORKER_COMMIT_INTERVAL": "0.3",
-            "PORTCULLIS_WORKER_STATUS_PORT": "0",
-        }
+    def add_worker(self, **more: str) -> None:
+        """Start one more worker process; `more` is added to its environment."""
+        environment = os.environ | self.settings | {"PORTCULLIS_WORKER_STATUS_PORT": "0"} | more
         command = [sys.executable, "-m", "service", "run", str(self.policy), "--bootstrap", self.bootstrap]
         command += ["--client", self.client]
         self.workers.append(subprocess.Popen(command, stdout=self.log, stderr=self.log, env=environment))

@@ -66,7 +66,7 @@ class Tally:
         self.totals.update(released=released, suppressed=suppressed, reused=reused)
 
     def left(self, waited: NDArray[np.int64]) -> None:
-        """Count how many further events were taken before each of these left (or was given up)."""
+        """Count how many further positions had passed before each of these left (or was given up)."""
         counts = np.bincount(waited, minlength=len(self.delays))
         counts[: len(self.delays)] += self.delays
         self.delays = counts
@@ -116,7 +116,7 @@ class Replay:
         self._gate = Gate(self.schema, self.engine.models())
         self._rows = Rows.empty(self.schema)
         self._published: dict[int, tuple[bytes, bytes]] = {}
-        self._last = 0
+        self._last = -1
         emit = policy.stream.emit if policy.stream else "clusters"
         stream = Stream(policy.name, "", "", self.schema, self.engine.models(), policy.engine, "", "earliest", emit)
         self._encoder = MessageEncoder(stream, 1, LARGEST_MESSAGE)
@@ -125,15 +125,15 @@ class Replay:
         """Push the rows of one batch of the file, step by step, and write what leaves."""
         self._count(encoded.refusals)
         events = _events(encoded, self.schema)
-        for start in range(0, len(events), self.step):
-            some = np.zeros(len(events), bool)
-            some[start : start + self.step] = True
-            part = events.at(some)
+        end = int(max(encoded.rows.max(initial=-1), encoded.refusals.rows.max(initial=-1))) + 1
+        for start in range(self._last + 1, end, self.step):
+            part = events.at((events.positions >= start) & (events.positions < start + self.step))
             self.tally.totals["events"] += len(part)
-            self._last = int(part.positions[-1])
+            self._last = min(start + self.step, end) - 1
             at = len(self._rows)
             self._rows.append(part, part.positions / self.rate)
             self._leave(self.engine.push(self._rows.batch(at)), out)
+            self._leave(self.engine.advance(self._last), out)
             self._leave(self.engine.expire(self._last / self.rate), out)
             self._rows.keep(self._waiting(), self.engine.needed_from() if self.engine.windowed else None)
 

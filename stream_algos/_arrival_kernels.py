@@ -127,6 +127,8 @@ def advance(
     """
     rows = state.rows
     while True:
+        if done < len(positions):  # positions that were left out have passed too, and nobody came with them
+            rows.meta[DUE] = max(rows.meta[DUE], positions[done] - 1 - rules.delta)
         slot = oldest(rows)
         while slot != NONE and rows.slots[slot, POSITION] <= rows.meta[DUE]:
             if is_short(rows, out, rules):

@@ -55,7 +55,8 @@ class BurelW(WindowEngine):
 
     def _room(self, rows: Table, references: References) -> float:
         """The least of what the caps leave: 1 where a share is the window's own, 0 where it is the cap itself."""
-        return float(min(self._left(rows, references), default=Fraction(1)))
+        # Caps next to the window's own shares are missed by more than a float can say.
+        return float(max(min(self._left(rows, references), default=Fraction(1)), Fraction(-1)))
 
     def _left(self, rows: Table, references: References) -> Iterator[Fraction]:
         caps = likeness_caps(self.models(), self.schema, references)

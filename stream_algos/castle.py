@@ -234,6 +234,14 @@ class Castle(Engine):
             self._last = int(chunk.positions[-1])
         return self._let_out(parts)
 
+    def advance(self, position: int) -> Release:
+        """Decide every row whose δ is over at this position."""
+        if position <= self._last:
+            return Release.empty(len(self.schema.quasi))
+        self._last, meta = position, self._state.rows.meta
+        meta[DUE] = max(meta[DUE], position - self._rules.delta)
+        return self._let_out(self._advance(Batch.empty(self.schema)))
+
     def expire(self, now: float) -> Release:
         """Decide every row that was taken `seconds` ago or earlier, and those that came before such a row."""
         if self.parameters.seconds is None:

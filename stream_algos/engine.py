@@ -1,8 +1,8 @@
 """What every stream algorithm is: batches of encoded rows in, releases out.
 
-An engine never sees names, topics or raw text. It knows rows by their position (any growing integers, gaps allowed) and
-a release names positions only; who pushed the rows joins them again. A snapshot holds no row either: `restore` is given
-them, re-read from the input.
+An engine never sees names, topics or raw text. It knows rows by their position (growing integers; what is left out
+counts as passed) and a release names positions only; who pushed the rows joins them again. A snapshot holds no row
+either: `restore` is given them, re-read from the input.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Release:
 
 
 class Engine(ABC):
-    """Makes a stream safe. Rows go in by `push`; each of the three verbs returns what may leave now."""
+    """Makes a stream safe. Rows go in by `push`; each of the four verbs returns what may leave now."""
 
     Parameters: ClassVar[type[Parameters]]
     guarantees: ClassVar[tuple[type[Model], ...]] = ()
@@ -151,6 +151,10 @@ class Engine(ABC):
     @abstractmethod
     def push(self, batch: Batch) -> Release:
         """Take rows; positions exceed all earlier ones."""
+
+    @abstractmethod
+    def advance(self, position: int) -> Release:
+        """Every position up to this one has passed, with a row or without: decide what may not wait any longer."""
 
     @abstractmethod
     def expire(self, now: float) -> Release:

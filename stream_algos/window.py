@@ -1,7 +1,8 @@
 """Sliding windows: what every window algorithm shares, whichever static algorithm forms its classes.
 
-The stream is cut into panes, by count or by time; a window is a whole number of panes and advances by one. As soon as
-its last pane is complete, the rows of its first pane expire: each of them must be decided now.
+The stream is cut into panes, by count (of positions, with a row or without) or by time; a window is a whole number of
+panes and advances by one. As soon as its last pane is complete, the rows of its first pane expire: each of them must be
+decided now.
 
 - Case 1: they have all been decided before.
 - DIRECT: the undecided rows of the window are as a whole close enough to all of it. They are partitioned anew; the
@@ -53,9 +54,9 @@ class Window(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    size: int | None = Field(None, ge=1, le=MOST_ROWS, description="ω: rows of a window")
+    size: int | None = Field(None, ge=1, le=MOST_ROWS, description="ω: positions of a window")
     advance: int | None = Field(
-        None, ge=1, le=MOST_ROWS, description="rows by which it advances; ω is a multiple of it"
+        None, ge=1, le=MOST_ROWS, description="positions by which it advances; ω is a multiple of it"
     )
     seconds: float | None = Field(None, gt=0, le=LONGEST, description="ω as time, instead of size")
     advance_seconds: float | None = Field(None, ge=1e-3, le=LONGEST, description="its advance, instead of advance")
@@ -102,7 +103,7 @@ class WindowParameters(Parameters):
     """Parameters of every window algorithm."""
 
     k: int = Field(6, ge=1, le=MOST_PERSONS, description="least number of distinct persons in a class")
-    window: Window = Field(description="size and advance in rows, or seconds and advance_seconds")
+    window: Window = Field(description="size and advance in positions, or seconds and advance_seconds")
     delay: Deadline | None = Field(None, description="for windows by count: decide after so many seconds in any case")
     floor: float = Field(
         1.0,
@@ -173,32 +174,32 @@ class WindowEngine(Engine):
         """Take rows and decide the first pane of every window that they complete."""
         if len(batch) and (batch.positions[0] <= self._last or np.any(np.diff(batch.positions) <= 0)):
             raise DataError("positions must grow from row to row and from batch to batch")
-        releases = list(self._by_count(batch) if self.parameters.window.size else self._by_time(batch))
+        # A clock that is set back does not open a pane again.
+        panes = np.maximum.accumulate(np.maximum(self._panes_of(batch), self._pane))
+        releases: list[Release] = []
+        for pane in np.unique(panes):
+            releases += self._until(int(pane))
+            self._arrive(batch.take(panes == pane))
         if len(batch):
-            self._last = int(batch.positions[-1])
+            releases.append(self.advance(int(batch.positions[-1])))
         return self._joined(releases)
 
-    def _by_count(self, batch: Batch) -> Iterator[Release]:
-        advance, start = self.parameters.window.advance or 1, 0
-        while start < len(batch):
-            stop = min(len(batch), start + advance - self._arrived)
-            self._arrive(batch.take(slice(start, stop)))
-            start = stop
-            if self._arrived == advance:
-                yield self._close_pane()
+    def advance(self, position: int) -> Release:
+        """Close the panes by count that end at this position or before."""
+        self._last = max(self._last, position)
+        size = self.parameters.window.advance
+        return self._no if size is None or not self._held() else self._joined(list(self._until((position + 1) // size)))
 
-    def _by_time(self, batch: Batch) -> Iterator[Release]:
-        # A clock that is set back does not open a pane again.
-        panes = np.maximum.accumulate(np.maximum(self._pane_at(batch.times), self._pane))
-        for pane in np.unique(panes):
-            yield from self._until(int(pane))
-            self._arrive(batch.take(panes == pane))
+    def _panes_of(self, batch: Batch) -> NDArray[np.int64]:
+        """The pane of each row: so many positions, or so much time."""
+        size = self.parameters.window.advance
+        return self._pane_at(batch.times) if size is None else batch.positions // size
 
     def _pane_at(self, times: NDArray[np.float64]) -> NDArray[np.int64]:
         return np.floor(times / (self.parameters.window.advance_seconds or 1.0)).astype(np.int64)
 
     def _until(self, pane: int) -> Iterator[Release]:
-        """Close the panes of time before this one; where all windows between are empty, go there at once."""
+        """Close the panes before this one; where all windows between are empty, go there at once."""
         while self._pane < pane and self._held():
             yield self._close_pane()
             self._pane += 1
@@ -231,7 +232,7 @@ class WindowEngine(Engine):
         rows, marks = self._everything(), self._marks()
         outside = 0
         if self.parameters.window.size:
-            outside = max(0, len(rows) - self.parameters.window.size)
+            outside = int(np.searchsorted(rows.positions, self._last - self.parameters.window.size, side="right"))
         elif len(self._sizes) == self.parameters.window.panes:
             outside = self._sizes[0]
         release = self._end(rows.take(slice(outside, None)), marks[outside:])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -74,8 +74,8 @@ class StreamCase:
         return True
 
     @property
-    def rows_waited(self) -> float:
-        """How many rows may come after one before it is decided: positions grow by at least 1 per row."""
+    def positions_waited(self) -> float:
+        """How many positions may pass after a row before it is decided."""
         window = self.given.get("window")
         if window is not None:
             return window.get("size", np.inf)
@@ -124,13 +124,59 @@ def batch_splits_do_not_matter(case):
 
 
 def delay_is_kept(case):
+    """Whatever is refused or left out in between: positions count, not rows."""
     for schema, batch in case.streams():
         observer = case.observer(schema)
         for part in cut(batch, (1,)):
             observer.push(part)
             pending = observer.engine.pending()
-            held = observer.rows.positions.searchsorted(pending)
-            assert not len(held) or len(observer.rows) - 1 - held[0] <= case.rows_waited
+            assert not len(pending) or part.positions[-1] - pending[0] < case.positions_waited
+
+
+def positions_without_rows_pass_too(case):
+    """Rows, then nothing but positions: what is held is decided as soon as its time in positions is over."""
+    for schema, batch in case.streams(60):
+        if case.positions_waited == np.inf:
+            continue
+        observer, last = case.observer(schema), int(batch.positions[-1])
+        observer.push(batch)
+        for position in range(last + 1, last + case.positions_waited + 1):
+            observer.advance(position)
+            pending = observer.engine.pending()
+            assert not len(pending) or position - pending[0] < case.positions_waited
+        observer.assert_complete()
+        shift = last + case.positions_waited
+        observer.push(replace(batch, positions=batch.positions + shift, times=batch.times + float(batch.times[-1])))
+        observer.flush()
+        observer.assert_complete()
+
+
+def it_does_not_matter_who_tells_that_positions_have_passed(case):
+    """The next row, or somebody before it, one by one or all at once: the same decisions."""
+    for schema, batch in case.streams(90):
+        gaps = replace(batch, positions=batch.positions + 25 * (np.arange(90) // 30))
+        quiet, told = case.observer(schema, 3), case.observer(schema, 3)
+        quiet.run(gaps, (90,))
+        for part in cut(gaps, (1, 7)):
+            for position in range(int(part.positions[0]) - 3, int(part.positions[0])):
+                told.advance(position)
+            told.push(part)
+            told.advance(int(part.positions[-1]))
+        told.flush()
+        assert quiet.clusters() == told.clusters()
+
+
+def passed_positions_survive_a_restart(case):
+    for schema, batch in case.streams(60):
+        observer = case.observer(schema)
+        observer.push(batch)
+        observer.advance(int(batch.positions[-1]) + 5)
+        observer.restarted(case.build(schema, 2))
+        with pytest.raises(DataError, match="positions must grow"):
+            observer.engine.push(replace(batch, positions=batch.positions + 5).take(slice(59, 60)))
+        if case.positions_waited < np.inf:
+            observer.advance(int(batch.positions[-1]) + case.positions_waited)
+            observer.assert_complete()
 
 
 def an_idle_stream_is_decided_in_time(case):
@@ -281,6 +327,9 @@ STREAM_CHECKS = (
     most_rows_are_released,
     batch_splits_do_not_matter,
     delay_is_kept,
+    positions_without_rows_pass_too,
+    it_does_not_matter_who_tells_that_positions_have_passed,
+    passed_positions_survive_a_restart,
     an_idle_stream_is_decided_in_time,
     nothing_happens_without_rows,
     a_snapshot_continues,

@@ -66,6 +66,9 @@ class Observer:
         self.rows.append(events, batch.times)
         self._see(self.engine.push(batch))
 
+    def advance(self, position):
+        self._see(self.engine.advance(position))
+
     def expire(self, now):
         self._see(self.engine.expire(now))
 

@@ -34,12 +34,14 @@ async def find_coordinator(call: Call) -> Any:
 async def join_group(call: Call) -> Any:
     """Become a member, or stay one in the next generation."""
     body = call.body
-    member_id = body.member_id
+    member_id, instance = body.member_id, instance_of(call)
     try:
         group = call.node.groups.ensure(body.group_id)
+        if member_id:
+            group.require_instance(member_id, instance)
         if not member_id:
             member_id = new_member_id(call.client_id)
-            if call.version >= 4:
+            if call.version >= 4 and instance is None:
                 group.expected[member_id] = time.monotonic() + body.session_timeout_ms / 1000
                 raise kp.MemberIdRequiredError("join again with the id given")
         elif member_id not in group.members and member_id not in group.expected:
@@ -50,6 +52,7 @@ async def join_group(call: Call) -> Any:
             body.session_timeout_ms / 1000,
             (body.rebalance_timeout_ms if call.version >= 1 else body.session_timeout_ms) / 1000,
             {each.name: bytes(each.metadata) for each in body.protocols},
+            instance,
         )
         joined = await group.enter(member, body.protocol_type)
     except kp.BrokerResponseError as refusal:
@@ -65,10 +68,15 @@ async def join_group(call: Call) -> Any:
         leader=joined.leader,
         member_id=joined.member_id,
         members=[
-            JoinGroupResponse.JoinGroupResponseMember(member_id=each, group_instance_id=None, metadata=metadata)
-            for each, metadata in joined.members
+            JoinGroupResponse.JoinGroupResponseMember(member_id=each, group_instance_id=name, metadata=metadata)
+            for each, name, metadata in joined.members
         ],
     )
+
+
+def instance_of(call: Call) -> str | None:
+    """The instance id of a static member; older requests have none."""
+    return getattr(call.body, "group_instance_id", None)
 
 
 async def sync_group(call: Call) -> Any:
@@ -77,7 +85,7 @@ async def sync_group(call: Call) -> Any:
     try:
         group = call.node.groups.existing(body.group_id)
         given = {each.member_id: bytes(each.assignment) for each in body.assignments}
-        assignment = await group.sync(body.member_id, body.generation_id, given)
+        assignment = await group.sync(body.member_id, body.generation_id, given, instance_of(call))
     except kp.BrokerResponseError as refusal:
         return SyncGroupResponse(error_code=refusal.errno, protocol_type=None, protocol_name=None, assignment=b"")
     return SyncGroupResponse(
@@ -88,9 +96,12 @@ async def sync_group(call: Call) -> Any:
 async def heartbeat(call: Call) -> Any:
     """Stay a member."""
     body = call.body
-    code, _ = outcome(
-        lambda: call.node.groups.existing(body.group_id).heartbeat(body.member_id, body.generation_id), None
-    )
+
+    def beat() -> None:
+        group = call.node.groups.existing(body.group_id)
+        group.heartbeat(body.member_id, body.generation_id, instance_of(call))
+
+    code, _ = outcome(beat, None)
     return HeartbeatResponse(error_code=code)
 
 
@@ -119,7 +130,8 @@ async def offset_commit(call: Call) -> Any:
 
     def check() -> Group:
         group = call.node.groups.ensure(body.group_id)
-        group.check_commit(body.member_id, body.generation_id_or_member_epoch, transactional=False)
+        generation, instance = body.generation_id_or_member_epoch, instance_of(call)
+        group.check_commit(body.member_id, generation, transactional=False, instance=instance)
         return group
 
     refused, group = outcome(check, None)
@@ -226,7 +238,7 @@ def _described(node: Node, group_id: str) -> Any:
     members = [
         answer.DescribedGroupMember(
             member_id=each.member_id,
-            group_instance_id=None,
+            group_instance_id=each.instance,
             client_id=each.client_id,
             client_host="/127.0.0.1",
             member_metadata=each.protocols.get(group.protocol, b""),

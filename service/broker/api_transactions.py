@@ -11,7 +11,7 @@ from kafka.protocol.producer import (
     TxnOffsetCommitResponse,
 )
 
-from service.broker.api_groups import as_commit, commit_refusal
+from service.broker.api_groups import as_commit, commit_refusal, instance_of
 from service.broker.groups import Group
 from service.broker.node import Call, by_topic, outcome
 
@@ -102,7 +102,7 @@ async def txn_offset_commit(call: Call) -> Any:
         if group is None and generation >= 0:
             raise kp.IllegalGenerationError("there is no such group")
         group = node.groups.ensure(body.group_id)
-        group.check_commit(member_id, generation, transactional=True)
+        group.check_commit(member_id, generation, transactional=True, instance=instance_of(call))
         return group
 
     refused, group = outcome(check, None)

@@ -30,7 +30,8 @@ class Joined(NamedTuple):
     protocol: str
     leader: str
     member_id: str
-    members: list[tuple[str, bytes]]
+    members: list[tuple[str, str | None, bytes]]
+    """Id, instance and what each says of itself."""
 
 
 @dataclass(slots=True)
@@ -42,6 +43,8 @@ class Member:
     session_seconds: float
     rebalance_seconds: float
     protocols: dict[str, bytes]
+    instance: str | None = None
+    """The lasting name of a static member: who joins with it takes the place of who had it."""
     expires: float = 0.0
     joining: asyncio.Future[Joined] | None = None
     syncing: asyncio.Future[bytes] | None = None
@@ -56,6 +59,10 @@ class Member:
     def has_joined(self) -> bool:
         """Whether it asked for the next generation."""
         return self.joining is not None and not self.joining.done()
+
+    def is_followed_by(self, other: "Member") -> bool:
+        """Whether the other one is this one, or takes its place."""
+        return self.member_id == other.member_id or (self.instance is not None and self.instance == other.instance)
 
     def seen(self) -> None:
         """Start its session anew."""
@@ -84,15 +91,17 @@ class Group:
         """A client joins or joins again; done when the next generation begins."""
         if self.members and protocol_type != self.protocol_type:
             raise kp.InconsistentGroupProtocolError(f"the group's protocol type is {self.protocol_type!r}")
-        others = [set(each.protocols) for each in self.members.values() if each.member_id != member.member_id]
+        others = [set(each.protocols) for each in self.members.values() if not each.is_followed_by(member)]
         if not member.protocols or (others and not set.intersection(set(member.protocols), *others)):
             raise kp.InconsistentGroupProtocolError("no assignment protocol is common to all members")
         self.protocol_type = protocol_type
         self.expected.pop(member.member_id, None)
-        known = self.members.get(member.member_id)
+        known = self.members.get(member.member_id) or self._replaced(member)
         future: asyncio.Future[Joined] = asyncio.get_running_loop().create_future()
         unchanged = known is not None and known.protocols == member.protocols
-        settled = self.state == "CompletingRebalance" or (self.state == "Stable" and member.member_id != self.leader)
+        returns = known is not None and known.member_id != member.member_id
+        leads = member.member_id == self.leader and not returns
+        settled = (self.state == "CompletingRebalance" and not returns) or (self.state == "Stable" and not leads)
         if known is not None:
             member.assignment = known.assignment
         self.members[member.member_id] = member
@@ -103,6 +112,27 @@ class Group:
         member.joining = future
         self._rebalance()
         return future
+
+    def _replaced(self, member: Member) -> Member | None:
+        """The static member whose place this one takes, and which is shut out from now on."""
+        old = self.static(member.instance)
+        if old is not None:
+            for waiting in (old.joining, old.syncing):
+                if waiting is not None and not waiting.done():
+                    waiting.set_exception(kp.FencedInstanceIdError("another member has joined with this instance id"))
+            del self.members[old.member_id]
+            self.leader = member.member_id if self.leader == old.member_id else self.leader
+        return old
+
+    def static(self, instance: str | None) -> Member | None:
+        """The member with this instance id."""
+        return next((each for each in self.members.values() if instance and each.instance == instance), None)
+
+    def require_instance(self, member_id: str, instance: str | None) -> None:
+        """Refuse who has an instance id that another member has taken over."""
+        holder = self.static(instance)
+        if holder is not None and holder.member_id != member_id:
+            raise kp.FencedInstanceIdError("another member has joined with this instance id")
 
     def _rebalance(self) -> None:
         """Begin to gather the members of the next generation."""
@@ -136,13 +166,16 @@ class Group:
 
     def _joined(self, member: Member) -> Joined:
         leads = member.member_id == self.leader
-        members = [(each.member_id, each.protocols[self.protocol]) for each in self.members.values()]
+        members = [(each.member_id, each.instance, each.protocols[self.protocol]) for each in self.members.values()]
         return Joined(
             self.generation, self.protocol_type, self.protocol, self.leader, member.member_id, members if leads else []
         )
 
-    def sync(self, member_id: str, generation: int, assignments: Mapping[str, bytes]) -> "asyncio.Future[bytes]":
+    def sync(
+        self, member_id: str, generation: int, assignments: Mapping[str, bytes], instance: str | None = None
+    ) -> "asyncio.Future[bytes]":
         """A member asks for its share; the leader brings everybody's."""
+        self.require_instance(member_id, instance)
         member = self._current(member_id, generation)
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         member.seen()
@@ -161,8 +194,9 @@ class Group:
                 each.syncing = None
         return future
 
-    def heartbeat(self, member_id: str, generation: int) -> None:
+    def heartbeat(self, member_id: str, generation: int, instance: str | None = None) -> None:
         """A member says that it is alive."""
+        self.require_instance(member_id, instance)
         self._current(member_id, generation).seen()
         if self.state == "PreparingRebalance":
             raise kp.RebalanceInProgressError("the group rebalances")
@@ -199,12 +233,15 @@ class Group:
 
     # --- offsets
 
-    def check_commit(self, member_id: str, generation: int, *, transactional: bool) -> None:
+    def check_commit(
+        self, member_id: str, generation: int, *, transactional: bool, instance: str | None = None
+    ) -> None:
         """Whether this client may commit: a member of the current generation, or nobody while there is none.
 
         A transaction without generation and member is let through as old clients send it: that is Kafka's
         rule, and the reason why our worker never sends such a thing.
         """
+        self.require_instance(member_id, instance)
         if generation < 0 and self.state == "Empty":
             return
         if generation >= 0 or member_id:

@@ -6,6 +6,7 @@
 | `AbortableError`    | this transaction cannot commit                   | abort, discard, restore           |
 | `StaleGroupError`   | not (any longer) in the group's generation       | as above; its partitions are gone |
 | `FencedError`       | another producer took over this transactional id | discard, restore                  |
+| `InstanceTakenError`| another member joined under this instance name   | stop; each process has its own    |
 | `UnclearError`      | the commit was sent, its outcome is unknown      | discard, restore                  |
 | `FatalError`        | the client says that it can never be used again  | discard the client, open another  |
 | `UnknownTopicError` | the topic or partition does not exist            | call again, or create it          |
@@ -118,3 +119,9 @@ class TooLargeError(FinalError):
     """A record is larger than the topic or the client allows."""
 
     own_code = "MESSAGE_TOO_LARGE"
+
+
+class InstanceTakenError(FinalError):
+    """Another member has joined the group under the same instance name: this one has no part in it any more."""
+
+    own_code = "FENCED_INSTANCE_ID"

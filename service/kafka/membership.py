@@ -87,3 +87,11 @@ class Membership:
         for partition in held:
             self.positions.pop(partition, None)
         return held
+
+
+def taken(group: str, instance: str | None) -> str:
+    """What a member hears whose instance name another one has."""
+    return (
+        f"group {group!r}: another process has joined under the instance name {instance!r} and has its partitions now; "
+        "give each process a name of its own"
+    )

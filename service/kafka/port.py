@@ -80,6 +80,13 @@ class GroupToken:
             )
 
 
+class TopicShape(NamedTuple):
+    """Which topic it is (one that is deleted and created again has another id) and how many partitions it has."""
+
+    topic_id: UUID
+    partitions: int
+
+
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
     """What the broker says about a topic."""
@@ -214,10 +221,16 @@ class Admin(Protocol):
     """Topics and groups."""
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
-        """Create a topic with the broker's default replication; `TopicExistsError` if it is there."""
+        """Create a topic with the broker's default replication, and wait until every broker that answers knows it.
+
+        `TopicExistsError` if it is there.
+        """
 
     def describe_topic(self, name: str) -> TopicDescription:
         """Partitions, id and configuration; `UnknownTopicError` if there is none."""
+
+    def topic_shapes(self, names: Collection[str]) -> dict[str, TopicShape]:
+        """Id and partitions of those of these topics that exist, asked of the broker in one request."""
 
     def grow_partitions(self, name: str, partitions: int) -> None:
         """Raise the number of partitions to `partitions`."""
@@ -250,8 +263,12 @@ class Client(Protocol):
     largest_request: int
     """Bytes that its producers send at once at most, and so in one record."""
 
-    def group_consumer(self, group: str) -> GroupConsumer:
-        """A member of a group; joins with `subscribe`."""
+    def group_consumer(self, group: str, instance: str | None = None) -> GroupConsumer:
+        """A member of a group; joins with `subscribe`.
+
+        With an instance name it is a static member: who joins under the same name takes over its place and its
+        partitions at once, and shuts it out (`InstanceTakenError`); it does not leave the group when it is closed.
+        """
 
     def reader(self, *, dirty: bool = False) -> Reader:
         """A reader of committed records; a dirty one sees open and aborted transactions too."""

@@ -36,8 +36,10 @@ class KafkaSettings(BaseSettings):
     oauth_client_secret: SecretStr | None = Field(None, description="OAUTHBEARER with a token endpoint")
     oauth_scope: str | None = Field(None, description="OAUTHBEARER with a token endpoint")
 
-    session_timeout_ms: int = Field(45_000, ge=1_000, description="silence that ends a membership")
-    heartbeat_interval_ms: int = Field(3_000, ge=100, description="how often a member says that it is there")
+    session_timeout_ms: int = Field(
+        6_000, ge=1_000, description="silence that ends a membership; the least that brokers allow unless told"
+    )
+    heartbeat_interval_ms: int = Field(1_000, ge=100, description="how often a member says that it is there")
     max_poll_interval_ms: int = Field(300_000, ge=1_000, description="longest time between two polls")
     metadata_max_age_ms: int = Field(30_000, ge=500, description="how soon new partitions are noticed")
     request_timeout_ms: int = Field(30_000, ge=1_000, description="how long a broker may take to answer")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -55,11 +56,7 @@ def run_command(
     for policy in policies:
         stream_of(load_policy(policy), settings)
         jobs += [Job(policy, kafka, settings) for _ in range(workers)]
-    if settings.status_port:
-        jobs = [
-            Job(job.policy, kafka, settings_of(WorkerSettings, given | {"status_port": settings.status_port + place}))
-            for place, job in enumerate(jobs)
-        ]
+    jobs = [replace(job, settings=settings.of_process(place, len(jobs))) for place, job in enumerate(jobs)]
     if len(jobs) > 1:
         raise typer.Exit(supervise(jobs))
     log_to_stderr()
@@ -79,7 +76,8 @@ def drain_command(
     """
     log_to_stderr()
     read_settings_file(settings_file)
-    settings = settings_of(WorkerSettings, {"accept_loss": accept_loss or None})
+    # Under the name of a running worker it would take that worker's place.
+    settings = settings_of(WorkerSettings, {"accept_loss": accept_loss or None}).model_copy(update={"instance": None})
     stream = stream_of(load_policy(policy), settings)
     metrics = Metrics(stream)
     positions = Worker(stream, connect(_kafka(bootstrap, client)), settings, metrics).drain()

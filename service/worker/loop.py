@@ -47,12 +47,13 @@ from service.worker.heard import HeardReader
 from service.worker.messages import MessageEncoder, commit_tick, dead_letter
 from service.worker.metrics import Metrics
 from service.worker.partition import InputPartition, Publication
-from service.worker.restoring import PartitionError, Restorer, StateNote
+from service.worker.restoring import PartitionError, Restorer, StateNote, recreated_input, recreated_state
 from service.worker.settings import WorkerSettings
 from service.worker.state import State
 from service.worker.stream import Stream
 from service.worker.topics import TopicError, check_settings, prepare
 from service.worker.trouble import Trouble
+from service.worker.watch import TopicWatch, held
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +72,8 @@ _LONGEST_POLL = 1.0
 """A poll that waits longer would hide from the outside that the loop turns, and from the loop that it shall end."""
 _LAG_SECONDS = 5.0
 """How often the broker is asked how far the input goes."""
+_LOOK_SECONDS = 5.0
+"""How often the topics are looked at while nothing is committed."""
 _THIN_SECONDS = 60.0
 """How often it is said of a partition that it is too thin."""
 
@@ -101,6 +104,7 @@ class Worker:
         check_settings(stream, settings, client.largest_request)
         self._connections = ExitStack()
         self._is_open = False
+        self._watch = TopicWatch(client, stream)
         self._token: GroupToken | None = None
         self._producer: TransactionalProducer | None = None
         self._partitions: dict[Partition, InputPartition] = {}
@@ -110,6 +114,7 @@ class Worker:
         self._engines = [ThreadPoolExecutor(1, "engines") for _ in range(os.cpu_count() or 1)]
         self._pushes: list[tuple[Partition, InputPartition, Future[None]]] = []
         self._lag_at = 0.0
+        self._look_at = 0.0
         self._thin_at: dict[Partition, float] = {}
 
     def run(self, stop: threading.Event) -> None:
@@ -179,7 +184,9 @@ class Worker:
 
     def _open_readers(self) -> None:
         with ExitStack() as opened:
-            self._consumer = opened.enter_context(closing(self._client.group_consumer(self.stream.group)))
+            self._consumer = opened.enter_context(
+                closing(self._client.group_consumer(self.stream.group, self._settings.instance))
+            )
             self._reader = opened.enter_context(closing(self._heard(self._client.reader())))
             self._dirty_reader = opened.enter_context(closing(self._client.reader(dirty=True)))
             self._connections, self._is_open = opened.pop_all(), True
@@ -222,6 +229,7 @@ class Worker:
         self._partitions.clear()
         if self._producer is not None:
             self._producer.close()
+        self._watch.close()
         self._connections.close()
 
     # -- one cycle ---------------------------------------------------------------------------------------------------
@@ -239,6 +247,7 @@ class Worker:
         self.metrics.step("committing")
         self._settle(publications)
         self._measure_lag()
+        self._watch_topics()
 
     def _take_some(self, timeout: float) -> int:
         """Hand what there is to the engines; the number of records."""
@@ -279,7 +288,7 @@ class Worker:
         """Events were gone from the input before they were taken: stop, or where that is accepted, count them."""
         self._catch_up()
         partition = self._partitions.get(place)
-        if partition is None:
+        if partition is None or not self._topics_hold():
             return
         low, high = self._consumer.watermarks(place)
         if low <= partition.position <= high:
@@ -359,12 +368,16 @@ class Worker:
         if not dirty or token is None:
             return
         started = time.monotonic()
-        states = {place: each.next_state(publications[place], drained=drained) for place, each in dirty.items()}
+        states = {
+            place: each.next_state(publications[place], self._id, drained=drained) for place, each in dirty.items()
+        }
         encoded = self._encoded(states)
         if not encoded:
             return
         try:
             token.require_current()
+            if not self._topics_hold():
+                return
             self._transact(self._ready_producer(), token, publications, states, encoded)
         except FinalError:
             raise
@@ -481,12 +494,17 @@ class Worker:
         # What could not be restored comes last, so that it holds up nobody else.
         waiting.sort(key=lambda place: (self._restore_failures[place], place))
         try:
+            if not self._topics_hold():
+                waiting = [place for place in waiting if place not in self._stopped]
+                if not waiting:
+                    return
             if max(place.number for place in waiting) >= self._topics.input_partitions:
                 # The input has grown. Clients opened before may not know the new partitions of the state topic.
                 self._look_at_topics()
                 self._discard()
             # A transaction that this worker left open would make the committed offsets unstable: end it first.
             self._ready_producer()
+            self._end_open_transactions(waiting)
             committed = self._consumer.committed(waiting)
             for place in waiting:
                 self._restore_failures[place] += 1
@@ -498,6 +516,48 @@ class Worker:
             self._restoring.note(error)
         else:
             self._restoring.over()
+
+    def _end_open_transactions(self, waiting: list[Partition]) -> None:
+        """End what dead workers have left open, so that nobody waits until the broker gives them up.
+
+        Whoever takes over a transactional id aborts what is open under it and shuts out its owner, should it live.
+        """
+        for place in waiting:
+            owner = self._restorer.open_owner(place)
+            if owner is not None:
+                log.warning("%s/%d: ending a transaction that its last owner has left open", *place)
+                with closing(self._client.producer(owner)) as producer:
+                    producer.init_transactions()
+
+    def _topics_hold(self) -> bool:
+        """Whether the topics are still those that this worker knows; if not, its partitions stop or are restored.
+
+        The id of a topic never comes back: what was read before this look was read from the topic that it has seen.
+        """
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+        input_id, state_id, _ = seen = self._watch.look()
+        if seen == held(self._topics):
+            return True
+        for place in list(self._partitions):
+            if input_id != self._topics.input_id:
+                self._halt(place, recreated_input(place, self.stream))
+            elif state_id != self._topics.state_id:
+                self._halt(place, recreated_state(place, self.stream))
+        self._discard()
+        try:
+            self._look_at_topics()
+        except TopicError as error:
+            for place in self._consumer.assignment() - self._stopped.keys():
+                self._halt(place, str(error))
+        return False
+
+    def _watch_topics(self) -> None:
+        """Look at the topics now and then, also while there is nothing to commit."""
+        if time.monotonic() >= self._look_at and self._partitions:
+            try:
+                self._topics_hold()
+            except KafkaError as error:  # whoever commits looks again, and minds
+                log.debug("the topics cannot be looked at (%s)", error)
 
     def _restore(self, place: Partition, committed: Committed | None) -> None:
         started = time.monotonic()
@@ -521,11 +581,12 @@ class Worker:
         """
         assert self._token is not None, "partitions are assigned by a poll"
         self._token.require_current()
-        with closing(self._client.producer(f"{self.stream.state_topic}.{place.number}")) as producer:
+        claimant = f"{self.stream.state_topic}.{place.number}"
+        with closing(self._client.producer(claimant)) as producer:
             producer.init_transactions()
             partition = self._restorer.begin(place)
             publication = partition.publish()
-            state = partition.next_state(publication)
+            state = partition.next_state(publication, claimant)
             self._transact(producer, self._token, {place: publication}, {place: state}, {place: state.encode()})
         partition.committed(state, publication)
         return partition

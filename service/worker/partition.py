@@ -95,6 +95,7 @@ class InputPartition:
             start = len(self.rows)
             self.rows.append(events, np.full(len(events), now))
             self._decide(self.engine.push(self.rows.batch(start)))
+        self._decide(self.engine.advance(position - 1))  # what was refused or left out has passed too
 
     def pass_over(self, position: int) -> None:
         """Count the offsets before `position`, which nobody can read any more, as taken and suppressed."""
@@ -102,6 +103,7 @@ class InputPartition:
         self.totals["suppressed"] += position - self.position
         self.position = position
         self._changed = True
+        self._decide(self.engine.advance(position - 1))
 
     def expire(self, now: float) -> None:
         """Decide what has waited long enough."""
@@ -152,8 +154,8 @@ class InputPartition:
         suppressed = len(self._owed.members) - len(clusters.members)
         return Publication(clusters, self.rows.find(clusters.members), int((~passed).sum()), suppressed)
 
-    def next_state(self, publication: Publication, *, drained: bool = False) -> State:
-        """The state that this cycle's transaction commits together with what `publish` has returned."""
+    def next_state(self, publication: Publication, owner: str = "", *, drained: bool = False) -> State:
+        """The state that the owner's next transaction commits together with what `publish` has returned."""
         clusters = publication.clusters
         self.totals["suppressed"] += publication.suppressed
         self.totals["released"] += len(clusters.members)
@@ -171,6 +173,7 @@ class InputPartition:
             needed_from=self._oldest(pending, decisions),
             withheld=self._withheld(clusters, decisions),
             clock=self.rows.clock(),
+            owner=owner,
             totals=dict(self.totals),
         )
 

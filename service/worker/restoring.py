@@ -7,6 +7,7 @@ under two boxes, and that is a privacy fault.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -27,6 +28,8 @@ from service.worker.topics import Topics
 log = logging.getLogger(__name__)
 
 _READ_TIMEOUT = 30.0
+_MARKER_SECONDS = 1.0
+"""How long after a commit its marker may be missing before somebody is taken to have died in between."""
 
 
 class PartitionError(PortcullisError):
@@ -43,6 +46,24 @@ class StateNote(msgspec.Struct, frozen=True):
     def encode(self) -> str:
         """The metadata string of the committed offset."""
         return msgspec.json.encode(self).decode()
+
+
+def recreated_input(partition: Partition, stream: Stream) -> str:
+    """Why a partition stops whose topic is not the one that its state is about."""
+    return (
+        f"{partition.topic}/{partition.number}: the input topic was deleted and created again (its id changed), so "
+        f"offsets mean other events. To begin anew with it, stop the workers and delete topic {stream.state_topic!r} "
+        f"and the offsets of group {stream.group!r}"
+    )
+
+
+def recreated_state(partition: Partition, stream: Stream) -> str:
+    """Why a partition stops whose state is gone while it runs."""
+    return (
+        f"{partition.topic}/{partition.number}: the state topic {stream.state_topic!r} was deleted and created again "
+        "(its id changed), so nobody else can know what has left. To begin anew, stop the workers and delete it and "
+        f"the offsets of group {stream.group!r}: events that have left may leave again, under other boxes"
+    )
 
 
 @dataclass(frozen=True)
@@ -67,6 +88,24 @@ class Restorer:
         self._account_for_losses(partition, restored)
         restored.resume()
         return restored
+
+    def open_owner(self, partition: Partition) -> str | None:
+        """Transactional id of a worker that has left a transaction open in which it committed this partition.
+
+        Markers of a transaction that has ended are written a moment later; so wait for them before suspecting anybody.
+        """
+        place = Partition(self.stream.state_topic, partition.number)
+        end, until = self.dirty.watermarks(place).high, time.monotonic() + _MARKER_SECONDS
+        while (stable := self.reader.watermarks(place).high) < end:
+            if time.monotonic() > until:
+                return self._owner(place, stable, end)
+            time.sleep(0.05)
+        return None
+
+    def _owner(self, place: Partition, start: int, stop: int) -> str | None:
+        states = list(self._states(place, start, stop, self.dirty))
+        ours = (f"{self.stream.group}.", f"{self.stream.state_topic}.")
+        return states[-1].owner if states and states[-1].owner.startswith(ours) else None
 
     def begin(self, partition: Partition) -> InputPartition:
         """The partition where the policy says, or where a drained stream has ended.
@@ -139,8 +178,8 @@ class Restorer:
             last = state
         return last
 
-    def _states(self, place: Partition, start: int, stop: int) -> Iterator[State]:
-        for batch in self.reader.read(place, start, stop, _READ_TIMEOUT):
+    def _states(self, place: Partition, start: int, stop: int, reader: Reader | None = None) -> Iterator[State]:
+        for batch in (reader or self.reader).read(place, start, stop, _READ_TIMEOUT):
             for value in batch.values:
                 try:
                     yield State.decode(value or b"")
@@ -154,9 +193,7 @@ class Restorer:
             raise PartitionError(f"{where}: the state record is about {theirs.topic}/{theirs.partition}")
         self._check_owner(partition, state)
         if theirs.topic_id != mine.topic_id:
-            raise PartitionError(
-                f"{where}: the input topic was deleted and created again (its id changed), so offsets mean other events"
-            )
+            raise PartitionError(recreated_input(partition, self.stream))
         if theirs.fingerprint != mine.fingerprint and state.engine is not None:
             raise PartitionError(
                 f"{where}: the policy differs from the one that made this state; run `portcullis drain` with the old "

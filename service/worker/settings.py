@@ -19,7 +19,10 @@ class WorkerSettings(BaseSettings):
     create_topics: bool = Field(default=False, description="create missing input, output and dead-letter topics")
     partitions: int = Field(1, ge=1, description="of the topics that are created")
     instance: str | None = Field(
-        None, description="stable name of this process among its group's, for quicker take-over; random if left out"
+        None,
+        pattern=r"^[A-Za-z0-9._-]{1,200}$",
+        description="stable name of this process among its group's: one that is started again under the same name "
+        "takes its partitions back at once; with several processes each appends its number; random if left out",
     )
     on_stop: Literal["keep", "flush"] = Field(
         "keep", description="what a stop does with undecided events: leave them to the next owner, or release them"
@@ -32,3 +35,12 @@ class WorkerSettings(BaseSettings):
     status_names: tuple[str, ...] = Field(
         (), description="further names by which the status page may be asked for, as JSON; others are refused"
     )
+
+    def of_process(self, place: int, processes: int) -> "WorkerSettings":
+        """The settings of one of several processes: each has a status port and a name of its own."""
+        own: dict[str, object] = {}
+        if self.status_port:
+            own["status_port"] = self.status_port + place
+        if self.instance is not None and processes > 1:
+            own["instance"] = f"{self.instance}-{place}"
+        return self.model_copy(update=own)

@@ -52,6 +52,8 @@ class State:
         default_factory=lambda: (np.empty(0, np.int64), np.empty(0))
     )
     """When the rows that are held were taken, as steps: from each of these positions on, this time."""
+    owner: str = ""
+    """Transactional id under which the record was written: who takes over ends what it has left open."""
     totals: Mapping[str, int] = field(default_factory=dict)
     """Events taken, released, suppressed, refused by reason: since the first start."""
 
@@ -69,6 +71,7 @@ class State:
             "first_partitions": self.first_partitions,
             "drained": self.engine is None,
             "needed_from": self.needed_from,
+            "owner": self.owner,
             "totals": dict(self.totals),
         }
         arrays: dict[str, NDArray[Any]] = {
@@ -100,6 +103,7 @@ class State:
                 needed_from=head["needed_from"],
                 withheld=arrays["withheld"],
                 clock=(arrays["clock.from"], arrays["clock.time"]),
+                owner=head.get("owner", ""),  # not in records of version 0.1
                 totals=head["totals"],
             )
         except (KeyError, TypeError, ValueError):

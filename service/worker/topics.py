@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass
 from uuid import UUID
 
 from microdata import UnavailableError
-from service.kafka import Admin, TopicDescription, TopicExistsError, UnknownTopicError
+from service.kafka import Admin, RetriableError, TopicDescription, TopicExistsError, UnknownTopicError
 from service.settings import SettingsError
 from service.worker.settings import WorkerSettings
 from service.worker.stream import Stream
@@ -21,6 +22,8 @@ _STATE_CONFIG = {
     "segment.ms": "600000",
     "min.cleanable.dirty.ratio": "0.1",
 }
+_APPEAR_SECONDS = 30.0
+"""How long brokers may take to hear of a topic that was created."""
 _COMFORTABLE_MS = 24 * 3600 * 1000
 _MESSAGE_OVERHEAD = 1024
 """Bytes that a record batch needs beside the value."""
@@ -36,6 +39,7 @@ class Topics:
 
     input_id: UUID
     input_partitions: int
+    state_id: UUID
     output_partitions: int
     message_bytes: int
     """Largest value that the output topic and our client take."""
@@ -60,9 +64,9 @@ def prepare(admin: Admin, stream: Stream, settings: WorkerSettings, largest_requ
     output = _existing(admin, stream.output, settings)
     if stream.dead_letters is not None:
         _existing(admin, stream.dead_letters, settings)
-    _prepare_state(admin, stream.state_topic, source.partitions, settings)
+    state = _prepare_state(admin, stream.state_topic, source.partitions, settings)
     largest = min(_limit(output), largest_request) - _MESSAGE_OVERHEAD
-    return Topics(source.topic_id, source.partitions, output.partitions, largest)
+    return Topics(source.topic_id, source.partitions, state.topic_id, output.partitions, largest)
 
 
 def _existing(admin: Admin, name: str, settings: WorkerSettings) -> TopicDescription:
@@ -76,7 +80,19 @@ def _existing(admin: Admin, name: str, settings: WorkerSettings) -> TopicDescrip
         log.info("created topic %s with %d partitions", name, settings.partitions)
     except TopicExistsError:
         log.info("topic %s was created by somebody else just now", name)
-    return admin.describe_topic(name)
+    return _appearing(admin, name)
+
+
+def _appearing(admin: Admin, name: str) -> TopicDescription:
+    """A topic that exists, though the broker that is asked may not have heard of it yet."""
+    end = time.monotonic() + _APPEAR_SECONDS
+    while True:
+        try:
+            return admin.describe_topic(name)
+        except UnknownTopicError:
+            if time.monotonic() > end:
+                raise RetriableError(f"topic {name!r} was created, but its brokers do not show it yet") from None
+            time.sleep(0.1)
 
 
 def _check_input(source: TopicDescription, stream: Stream) -> None:
@@ -105,7 +121,7 @@ def _check_input(source: TopicDescription, stream: Stream) -> None:
         log.warning("input topic %s is bounded by size: make sure it holds what arrives within the delay", source.name)
 
 
-def _prepare_state(admin: Admin, name: str, partitions: int, settings: WorkerSettings) -> None:
+def _prepare_state(admin: Admin, name: str, partitions: int, settings: WorkerSettings) -> TopicDescription:
     """The state topic has one partition per input partition and keeps the last record of each, and only compacts."""
     config = _STATE_CONFIG | {"max.message.bytes": str(settings.max_state_bytes + _MESSAGE_OVERHEAD)}
     try:
@@ -113,7 +129,7 @@ def _prepare_state(admin: Admin, name: str, partitions: int, settings: WorkerSet
         log.info("created state topic %s with %d partitions", name, partitions)
     except TopicExistsError:
         log.debug("state topic %s is there", name)
-    state = admin.describe_topic(name)
+    state = _appearing(admin, name)
     if state.config.get("cleanup.policy") != "compact":
         raise TopicError(
             f"state topic {name!r} has cleanup.policy={state.config.get('cleanup.policy')}, it must be compact alone: "
@@ -127,6 +143,7 @@ def _prepare_state(admin: Admin, name: str, partitions: int, settings: WorkerSet
     if state.partitions < partitions:
         admin.grow_partitions(name, partitions)
         log.info("grew state topic %s to %d partitions", name, partitions)
+    return state
 
 
 def _limit(topic: TopicDescription) -> int:

@@ -113,8 +113,8 @@ class World:
         producer.init_transactions()
         return producer
 
-    def member(self, topic: str, **settings: Any) -> Member:
-        member = Member(self._closing(self.client(**settings).group_consumer(self.group)))
+    def member(self, topic: str, instance: str | None = None, **settings: Any) -> Member:
+        member = Member(self._closing(self.client(**settings).group_consumer(self.group, instance)))
         member.subscribe(topic)
         return member
 

@@ -76,6 +76,19 @@ def test_refused_events_are_left_out_and_counted(portcullis, events):
     assert MARK not in result.output
 
 
+@pytest.mark.parametrize("guarantee", [WINDOWED, "{algorithm: castle, k: 4, delay: {tuples: 40}}"])
+def test_refused_lines_pass_like_any_other(portcullis, events, guarantee):
+    text = table_text(90)
+    (events / "policy.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee))
+    (events / "events.csv").write_text(text + "x,x,x,x,x\n" * 500)
+    result = replayed(portcullis, events, "--report", events / "report.json")
+    assert result.exit_code == 0, result.output
+    report = json.loads((events / "report.json").read_text())
+    assert sum(one["rows"] for one in report["refused"]) == 500
+    assert report["released"] + report["suppressed"] == 90
+    assert 0 < report["delays"]["max"] <= 40
+
+
 def test_a_seed_repeats_and_says_so(portcullis, events):
     made = []
     for _ in range(2):

@@ -182,10 +182,14 @@ class Reference:
     # The stream
 
     def push(self, position, person, quasi, sensitive):
+        self.advance(position - 1)
         row = Row(self.taken, position, person, tuple(quasi), tuple(sensitive))
         self.taken += 1
         self.held.append(row)
         self.arrive(row)
+        self.advance(position)
+
+    def advance(self, position):
         self.due = max(self.due, position - self.delta)
         while self.held and self.held[0].position <= self.due:
             self.decide(self.held[0])

@@ -18,9 +18,9 @@ class ConfluentClient:
         self.servers = settings.bootstrap_servers
         self.largest_request = settings.max_request_bytes
 
-    def group_consumer(self, group: str) -> ConfluentConsumer:
+    def group_consumer(self, group: str, instance: str | None = None) -> ConfluentConsumer:
         """A member of a group; joins with `subscribe`."""
-        return ConfluentConsumer(Connection(self._settings), group)
+        return ConfluentConsumer(Connection(self._settings), group, instance)
 
     def reader(self, *, dirty: bool = False) -> ConfluentReader:
         """A reader of committed records; a dirty one sees open and aborted transactions too."""

@@ -1,8 +1,8 @@
 """Topics and groups on librdkafka."""
 
 import functools
-import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -10,8 +10,11 @@ import confluent_kafka as ck
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 
 from service.kafka.confluent.connection import Connection
-from service.kafka.errors import RetriableError, UnknownTopicError
-from service.kafka.port import Committed, Partition, TopicDescription
+from service.kafka.confluent.records import note_of
+from service.kafka.errors import UnknownTopicError
+from service.kafka.everywhere import ANSWER_SECONDS, wait_for_all
+from service.kafka.naming import naming
+from service.kafka.port import Committed, Partition, TopicDescription, TopicShape
 
 
 class ConfluentAdmin:
@@ -36,6 +39,16 @@ class ConfluentAdmin:
         entries = self._result(answer[resource])
         config = {key: entry.value for key, entry in entries.items() if entry.value is not None}
         return TopicDescription(name, _uuid(topic.topic_id), len(topic.partitions), config)
+
+    def topic_shapes(self, names: Collection[str]) -> dict[str, TopicShape]:
+        """Id and partitions of those topics that exist."""
+        asked = ck.TopicCollection(list(names))
+        shapes = {}
+        for name, answer in self._admin.describe_topics(asked, request_timeout=self._connection.timeout).items():
+            with suppress(UnknownTopicError):
+                topic = self._result(answer)
+                shapes[name] = TopicShape(_uuid(topic.topic_id), len(topic.partitions))
+        return shapes
 
     def grow_partitions(self, name: str, partitions: int) -> None:
         """Raise the number of partitions and wait until they can be used."""
@@ -75,7 +88,7 @@ class ConfluentAdmin:
         asked = [ck.ConsumerGroupTopicPartitions(group)]
         answer = self._admin.list_consumer_group_offsets(asked, request_timeout=self._connection.timeout)
         return {
-            Partition(each.topic, each.partition): Committed(each.offset, each.metadata or "")
+            Partition(each.topic, each.partition): Committed(each.offset, note_of(each))
             for each in self._result(answer[group]).topic_partitions
             if each.offset >= 0
         }
@@ -87,24 +100,32 @@ class ConfluentAdmin:
 
     def _metadata(self, name: str) -> Any:
         asked = ck.TopicCollection([name])
-        return self._result(self._admin.describe_topics(asked, request_timeout=self._connection.timeout)[name])
+        with naming(name):
+            return self._result(self._admin.describe_topics(asked, request_timeout=self._connection.timeout)[name])
 
     def _wait_for_partitions(self, name: str, partitions: int) -> None:
-        """A broker answers before it leads new partitions or has let go of old ones."""
-        deadline = time.monotonic() + self._connection.timeout
-        while time.monotonic() < deadline:
-            try:
-                led = [each for each in self._metadata(name).partitions if each.leader is not None]
-            except UnknownTopicError:
-                led = []
-            if len(led) >= partitions > 0 or len(led) == partitions == 0:
-                return
-            time.sleep(0.02)
-        raise RetriableError(f"topic {name!r} does not show {partitions} partitions yet")
+        """A broker answers before it leads new partitions or has let go of old ones, and before the others know."""
+        with self._connection.translated():
+            brokers = self._admin.list_topics(timeout=self._connection.timeout).brokers.values()
+        wait_for_all(name, partitions, [_Broker(self._connection, each) for each in brokers], self._connection.timeout)
 
     def _result(self, future: Any) -> Any:
         with self._connection.translated():
             return future.result(self._connection.timeout + 1)
+
+
+class _Broker:
+    """One broker, asked through a handle that knows no other: librdkafka connects to others only when it must."""
+
+    def __init__(self, connection: Connection, broker: Any) -> None:
+        self._connection = connection
+        self._admin = connection.open(AdminClient, bootstrap_servers=f"{broker.host}:{broker.port}")
+
+    def partitions_led(self, name: str) -> int:
+        """How many partitions of a topic it knows the leader of."""
+        with self._connection.translated():
+            topic = self._admin.list_topics(name, timeout=ANSWER_SECONDS).topics[name]
+        return sum(each.leader >= 0 for each in topic.partitions.values())
 
 
 def _uuid(topic_id: Any) -> UUID:

@@ -9,9 +9,9 @@ from typing import Any
 import confluent_kafka as ck
 
 from service.kafka.confluent.connection import Code, Connection, translate
-from service.kafka.confluent.records import batches_of, watermarks_of
-from service.kafka.errors import FatalError, FinalError, GoneError
-from service.kafka.membership import Membership
+from service.kafka.confluent.records import batches_of, note_of, watermarks_of
+from service.kafka.errors import FatalError, FinalError, GoneError, InstanceTakenError
+from service.kafka.membership import Membership, taken
 from service.kafka.port import Committed, GroupToken, Partition, PartitionsCallback, RecordBatch, Watermarks
 
 _START_SECONDS = 3.0
@@ -20,10 +20,11 @@ _START_SECONDS = 3.0
 class ConfluentConsumer:
     """A member of a consumer group."""
 
-    def __init__(self, connection: Connection, group: str) -> None:
+    def __init__(self, connection: Connection, group: str, instance: str | None = None) -> None:
         settings = connection.settings
         self._connection = connection
         self._group = group
+        self._instance = instance
         self._failures: list[ck.Message] = []
         self._paused: set[Partition] = set()
         self._stranded: set[Partition] = set()  # librdkafka has given them up and does not seek them
@@ -41,6 +42,7 @@ class ConfluentConsumer:
             session_timeout_ms=settings.session_timeout_ms,
             heartbeat_interval_ms=settings.heartbeat_interval_ms,
             max_poll_interval_ms=max(settings.max_poll_interval_ms, settings.session_timeout_ms),
+            **({} if instance is None else {"group_instance_id": instance}),
         )
 
     def subscribe(
@@ -114,6 +116,8 @@ class ConfluentConsumer:
                 if place in self._membership.positions:  # a fetch from before the seek: it gave the partition up too
                     self._reassign()
                 continue
+            if error.code() == Code._FATAL and "group.instance.id" in error.str():  # noqa: SLF001 - of consumers
+                raise InstanceTakenError(taken(self._group, self._instance))
             if error.code() == Code._MAX_POLL_EXCEEDED:  # noqa: SLF001 - on_lost tells it
                 continue
             raise translate(error)
@@ -197,9 +201,7 @@ class ConfluentConsumer:
             if each.error is not None:
                 raise translate(each.error)
         return {
-            Partition(each.topic, each.partition): Committed(each.offset, each.metadata or "")
-            if each.offset >= 0
-            else None
+            Partition(each.topic, each.partition): Committed(each.offset, note_of(each)) if each.offset >= 0 else None
             for each in answer
         }
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from service.kafka.confluent.connection import Connection
 from service.kafka.errors import RetriableError
+from service.kafka.naming import naming
 from service.kafka.port import Partition, RecordBatch, Watermarks
 
 _STAMP = itemgetter(1)
@@ -16,11 +17,20 @@ _STAMP = itemgetter(1)
 
 def watermarks_of(connection: Connection, consumer: Any, partition: Partition) -> Watermarks:
     """First and last (stable) offset of a partition."""
-    with connection.translated():
+    with naming(partition.topic), connection.translated():
         answer = consumer.get_watermark_offsets(ck.TopicPartition(*partition), timeout=connection.timeout)
     if answer is None:
         raise RetriableError(f"{partition}: no watermarks within {connection.timeout} s")
     return Watermarks(*answer)
+
+
+def note_of(committed: Any) -> str:
+    """The note of a committed offset; rarely, confluent-kafka 2.16 reads beyond its end and finds no text there."""
+    try:
+        return committed.metadata or ""
+    except UnicodeDecodeError:
+        place = Partition(committed.topic, committed.partition)
+        raise RetriableError(f"{place}: the client could not read the note of the committed offset") from None
 
 
 def batches_of(messages: list[Any]) -> list[RecordBatch]:

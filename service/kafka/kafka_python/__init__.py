@@ -19,9 +19,9 @@ class KafkaPythonClient:
         self.servers = settings.bootstrap_servers
         self.largest_request = settings.max_request_bytes
 
-    def group_consumer(self, group: str) -> KafkaPythonConsumer:
+    def group_consumer(self, group: str, instance: str | None = None) -> KafkaPythonConsumer:
         """A member of a group; joins with `subscribe`."""
-        return KafkaPythonConsumer(self._settings, group)
+        return KafkaPythonConsumer(self._settings, group, instance)
 
     def reader(self, *, dirty: bool = False) -> KafkaPythonReader:
         """A reader of committed records; a dirty one sees open and aborted transactions too."""

@@ -1,17 +1,18 @@
 """Topics and groups on kafka-python."""
 
-import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import UUID
 
 from kafka import KafkaAdminClient
 from kafka import errors as kp
 from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.protocol.metadata import MetadataRequest
 
 from service.kafka.errors import RetriableError
+from service.kafka.everywhere import ANSWER_SECONDS, wait_for_all
 from service.kafka.kafka_python.connection import config_of, opened, translated
-from service.kafka.port import Committed, Partition, TopicDescription
+from service.kafka.port import Committed, Partition, TopicDescription, TopicShape
 from service.kafka.settings import KafkaSettings
 
 
@@ -50,6 +51,19 @@ class KafkaPythonAdmin:
             entries = self._admin.describe_configs([resource], config_filter="all")["topic"][name]
         config = {key: entry["value"] for key, entry in entries.items() if entry["value"] is not None}
         return TopicDescription(name, UUID(topic["topic_id"]), len(topic["partitions"]), config)
+
+    def topic_shapes(self, names: Collection[str]) -> dict[str, TopicShape]:
+        """Id and partitions of those topics that exist."""
+        with translated():
+            found = self._admin.describe_topics(list(names))
+            for topic in found:
+                if topic["error_code"] not in {0, kp.UnknownTopicOrPartitionError.errno}:
+                    raise kp.for_code(topic["error_code"])(topic["name"])
+        return {
+            topic["name"]: TopicShape(UUID(topic["topic_id"]), len(topic["partitions"]))
+            for topic in found
+            if not topic["error_code"]
+        }
 
     def grow_partitions(self, name: str, partitions: int) -> None:
         """Raise the number of partitions and wait until they can be used."""
@@ -96,13 +110,26 @@ class KafkaPythonAdmin:
         self._admin.close()
 
     def _wait_for_partitions(self, name: str, partitions: int) -> None:
-        """A broker answers before it leads new partitions or has let go of old ones."""
-        deadline = time.monotonic() + self._timeout_ms / 1000
-        while time.monotonic() < deadline:
-            with translated():
-                (topic,) = self._admin.describe_topics([name])
-            led = [each for each in topic["partitions"] if each["leader_id"] >= 0]
-            if len(led) >= partitions > 0 or len(led) == partitions == 0:
-                return
-            time.sleep(0.02)
-        raise RetriableError(f"topic {name!r} does not show {partitions} partitions yet")
+        """A broker answers before it leads new partitions or has let go of old ones, and before the others know."""
+        manager = self._admin._manager  # noqa: SLF001 - nothing public asks a broker of one's choice
+        brokers = [_Broker(manager, each.node_id) for each in manager.cluster.brokers()]
+        wait_for_all(name, partitions, brokers, self._timeout_ms / 1000)
+
+
+class _Broker:
+    """One broker of the cluster."""
+
+    def __init__(self, manager: Any, node_id: int) -> None:
+        self._manager = manager
+        self._node_id = node_id
+
+    def partitions_led(self, name: str) -> int:
+        """How many partitions of a topic it knows the leader of."""
+        with translated():
+            (topic,) = self._manager.run(self._ask, name).topics
+        return sum(each.leader_id >= 0 for each in topic.partitions)
+
+    async def _ask(self, name: str) -> Any:
+        asked = MetadataRequest.MetadataRequestTopic(name=name)
+        request = MetadataRequest(topics=[asked], allow_auto_topic_creation=False)
+        return await self._manager.send(request, node_id=self._node_id, request_timeout_ms=1000 * ANSWER_SECONDS)

@@ -10,10 +10,10 @@ from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.structs import TopicPartition
 
-from service.kafka.errors import FatalError, GoneError, KafkaError
+from service.kafka.errors import FatalError, GoneError, InstanceTakenError, KafkaError
 from service.kafka.kafka_python.connection import config_of, opened, translated, unpacking
 from service.kafka.kafka_python.records import batch_of, watermarks_of
-from service.kafka.membership import Membership
+from service.kafka.membership import Membership, taken
 from service.kafka.port import Committed, GroupToken, Partition, PartitionsCallback, RecordBatch, Watermarks
 from service.kafka.settings import KafkaSettings
 
@@ -44,11 +44,12 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # the library
 class KafkaPythonConsumer:
     """A member of a consumer group."""
 
-    def __init__(self, settings: KafkaSettings, group: str) -> None:
+    def __init__(self, settings: KafkaSettings, group: str, instance: str | None = None) -> None:
         self._group = group
         self._timeout_ms = settings.request_timeout_ms
         options = {
             "group_id": group,
+            "group_instance_id": instance,
             "isolation_level": "read_committed",
             "enable_auto_commit": False,
             "auto_offset_reset": "none",
@@ -60,6 +61,22 @@ class KafkaPythonConsumer:
             "metrics_enabled": False,
         }
         self._consumer = opened(KafkaConsumer, config_of(KafkaConsumer, settings) | options)
+        self._instance, self._is_taken = instance, False
+        if instance is not None:
+            self._watch_heartbeats(self._consumer._coordinator)  # noqa: SLF001 - there is no other way to hear of it
+
+    def _watch_heartbeats(self, coordinator: Any) -> None:
+        """Hear of it when another member takes over our instance name: the library only stops its heartbeats then."""
+        send = coordinator._send_heartbeat_request  # noqa: SLF001 - see above
+
+        async def watched() -> None:
+            try:
+                await send()
+            except kp.FencedInstanceIdError:
+                self._is_taken = True
+                raise
+
+        coordinator._send_heartbeat_request = watched  # noqa: SLF001 - see above
 
     def subscribe(
         self,
@@ -76,6 +93,8 @@ class KafkaPythonConsumer:
         """Wait for records; see the port."""
         try:
             with unpacking(self._consumer):
+                if self._is_taken:
+                    raise kp.FencedInstanceIdError
                 found = self._found(timeout, max_records)
         except KafkaError as error:
             self._membership.tell()
@@ -83,6 +102,8 @@ class KafkaPythonConsumer:
             if isinstance(error.__cause__, kp.OffsetOutOfRangeError):
                 (((topic, number), offset),) = error.__cause__.args[0].items()
                 raise GoneError(topic, number, offset) from error
+            if isinstance(error, InstanceTakenError):
+                raise InstanceTakenError(taken(self._group, self._instance)) from error
             raise
         self._membership.tell()
         batches = [

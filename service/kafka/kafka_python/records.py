@@ -6,13 +6,14 @@ import numpy as np
 from kafka.structs import TopicPartition
 
 from service.kafka.kafka_python.connection import translated
+from service.kafka.naming import naming
 from service.kafka.port import Partition, RecordBatch, Watermarks
 
 
 def watermarks_of(consumer: Any, partition: Partition) -> Watermarks:
     """First and last (stable) offset of a partition."""
     place = TopicPartition(*partition)
-    with translated():
+    with naming(partition.topic), translated():
         low = consumer.beginning_offsets([place])[place]
         return Watermarks(low, consumer.end_offsets([place])[place])
 

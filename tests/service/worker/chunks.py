@@ -43,6 +43,10 @@ class Chunks(Engine):
                 releases.append(self._give_up(late))
         return _concat(self.schema, releases)
 
+    def advance(self, position):
+        late = self._held.positions < position - self.parameters.delta
+        return _concat(self.schema, [self._give_up(late)] if late.any() else [])
+
     def expire(self, now):
         seconds = self.parameters.seconds
         late = self._held.times < now - seconds if seconds is not None else np.zeros(len(self._held), bool)

@@ -8,7 +8,16 @@ from uuid import UUID
 
 import numpy as np
 
-from service.kafka import Committed, GroupToken, Partition, RecordBatch, TopicDescription, UnknownTopicError, Watermarks
+from service.kafka import (
+    Committed,
+    GroupToken,
+    Partition,
+    RecordBatch,
+    TopicDescription,
+    TopicShape,
+    UnknownTopicError,
+    Watermarks,
+)
 
 
 class Paper:
@@ -24,6 +33,8 @@ class Paper:
         """Partition and offset of each record that retention took, or that is no record at all."""
         self.low = {}
         self.committed_offsets = {}
+        self.ids, self.grown = {}, {}
+        """Ids of topics that were created again, and partitions of topics that have other numbers of them."""
         self.calls = []
         self.owned = frozenset()
         self.generation, self.member = 1, "me"
@@ -49,7 +60,7 @@ class Paper:
 
     # -- client
 
-    def group_consumer(self, _):
+    def group_consumer(self, *_):
         return self
 
     def reader(self, *, dirty=False):
@@ -69,7 +80,16 @@ class Paper:
 
     def describe_topic(self, name):
         state = {"cleanup.policy": "compact", "max.message.bytes": "9000000"}
-        return TopicDescription(name, UUID(int=7), self._partitions, state if name.endswith(".state") else self._config)
+        config = state if name.endswith(".state") else self._config
+        return TopicDescription(name, *self._shape(name), config)
+
+    def topic_shapes(self, names):
+        if "shapes" in self.errors:
+            raise self.errors.pop("shapes")
+        return {name: self._shape(name) for name in names}
+
+    def _shape(self, name):
+        return TopicShape(self.ids.get(name, UUID(int=7)), self.grown.get(name, self._partitions))
 
     def group_members(self, _):
         return self.others

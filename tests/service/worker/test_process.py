@@ -6,12 +6,14 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from pydantic import ValidationError
+from typer import Exit
 
 from service.exit_status import INTERNAL, REFUSED, UNAVAILABLE, WRONG_USE
-from service.kafka import DeniedError, FatalError, KafkaSettings, RetriableError
+from service.kafka import DeniedError, FatalError, InstanceTakenError, KafkaSettings, RetriableError
 from service.ports import PortError
 from service.settings import SettingsError
-from service.worker import process
+from service.worker import command, process
 from service.worker.settings import WorkerSettings
 from service.worker.topics import TopicError
 
@@ -24,6 +26,7 @@ from service.worker.topics import TopicError
         (TopicError("there is no such topic"), UNAVAILABLE),
         (PortError("another program listens there"), UNAVAILABLE),
         (DeniedError("not you"), REFUSED),
+        (InstanceTakenError("another worker has this name"), REFUSED),
         (SettingsError("commit_interval: must be greater than 0"), WRONG_USE),
     ],
 )
@@ -111,7 +114,7 @@ def test_a_fault_of_ours_is_told_without_what_it_says_which_might_be_a_value(mon
 STUCK = """
 import ctypes
 from service.kafka import KafkaSettings
-from service.worker import process
+from service.worker import command, process
 from service.worker.settings import WorkerSettings
 
 class Stuck:
@@ -142,3 +145,29 @@ def test_a_worker_that_is_stuck_in_its_client_ends_when_told_to(sign):
             assert worker.wait(240) == UNAVAILABLE
         finally:
             worker.kill()
+
+
+def test_every_process_has_a_name_and_a_port_of_its_own(monkeypatch):
+    started = []
+    monkeypatch.setattr(command, "supervise", lambda jobs: started.extend(jobs) or 0)
+    monkeypatch.setattr(command, "work", started.append)
+    monkeypatch.setattr(command, "log_to_stderr", lambda: None)
+    monkeypatch.setenv("PORTCULLIS_WORKER_INSTANCE", "pod-7")
+    with pytest.raises(Exit):
+        command.run_command(["examples/orders/policy.yaml"], workers=3, status_port=9_500)
+    assert [job.settings.instance for job in started] == ["pod-7-0", "pod-7-1", "pod-7-2"]
+    assert [job.settings.status_port for job in started] == [9_500, 9_501, 9_502]
+    started.clear()
+    command.run_command(["examples/orders/policy.yaml"])
+    assert [job.settings.instance for job in started] == ["pod-7"]
+    started.clear()
+    monkeypatch.delenv("PORTCULLIS_WORKER_INSTANCE")
+    with pytest.raises(Exit):
+        command.run_command(["examples/orders/policy.yaml"], workers=2, status_port=0)
+    assert {(job.settings.instance, job.settings.status_port) for job in started} == {(None, 0)}
+
+
+@pytest.mark.parametrize("name", ["", "two words", "ä", "x" * 201])
+def test_a_name_that_kafka_does_not_take_is_refused(name):
+    with pytest.raises(ValidationError, match="instance"):
+        WorkerSettings(instance=name)

@@ -1,0 +1,56 @@
+"""Looks whether the topics of a running stream are still those that it began with.
+
+Deleting a topic and creating it again gives it another id, and its offsets to other events. Clients do not tell: they
+go on with the new topic at the old offset. So a worker asks for the ids before each commit, with one small request.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from service.kafka import Admin, Client, KafkaError, RetriableError, TopicShape
+from service.worker.stream import Stream
+from service.worker.topics import Topics
+
+
+class TopicWatch:
+    """Asks the broker what the topics of a stream are now."""
+
+    def __init__(self, client: Client, stream: Stream) -> None:
+        self._client = client
+        self._stream = stream
+        self._admin: Admin | None = None
+
+    def look(self) -> tuple[UUID, UUID, int]:
+        """Id of the input, id of the state topic, partitions of the output; as `held` has them."""
+        stream = self._stream
+        shapes = self._shapes([stream.input, stream.state_topic, stream.output])
+        return (
+            shapes[stream.input].topic_id,
+            shapes[stream.state_topic].topic_id,
+            shapes[stream.output].partitions,
+        )
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
+
+    def _shapes(self, names: list[str]) -> dict[str, TopicShape]:
+        try:
+            if self._admin is None:
+                self._admin = self._client.admin()
+            shapes = self._admin.topic_shapes(names)
+        except KafkaError:
+            self.close()
+            raise
+        for name in names:
+            if name not in shapes:  # a broker that is just starting knows no topics yet
+                raise RetriableError(f"topic {name!r} does not exist at the moment")
+        return shapes
+
+
+def held(topics: Topics) -> tuple[UUID, UUID, int]:
+    """What `TopicWatch.look` answers while nothing has changed."""
+    return topics.input_id, topics.state_id, topics.output_partitions

@@ -1,0 +1,142 @@
+"""Topics that are deleted and created again under a running worker, which no client tells it."""
+
+from uuid import UUID
+
+import pytest
+from test_cycle import RAW, STATE, Hall, event
+
+from service.kafka import GoneError, Partition, RetriableError
+from service.worker.state import State
+
+
+@pytest.fixture
+def hall():
+    """A worker that has taken the events 0 and 1, decided them and not published them yet."""
+    hall = Hall(settings={"accept_loss": True})
+    hall.cycle()
+    hall.feed(event(0, 0), event(1, 1))
+    hall.cycle()
+    yield hall
+    hall.worker.close()
+
+
+def create_again(hall, topic, *events):
+    hall.paper.ids[topic] = UUID(int=8)
+    if topic == "raw":
+        hall.paper.logs[RAW] = list(events)
+
+
+def stopped(hall):
+    (reason,) = hall.worker.metrics.status()["stopped"].values()
+    return reason
+
+
+def durable(hall):
+    return len(hall.paper.logs[Partition(STATE, 0)]), hall.paper.committed_offsets[RAW], hall.output()
+
+
+def test_nothing_of_a_recreated_input_is_committed_under_the_old_id(hall):
+    before = durable(hall)
+    create_again(hall, "raw", *(event(10 + n, n) for n in range(9)))
+    hall.cycle(2)
+    assert "the input topic was deleted and created again" in stopped(hall)
+    assert durable(hall) == before
+    hall.cycle(3)
+    assert durable(hall) == before
+    assert "poll" in hall.names()
+
+
+def test_what_was_read_before_the_topic_was_seen_unchanged_is_committed(hall):
+    """The broker is asked after the poll: what a transaction settles was read from the topic that was seen."""
+    asked = []
+    hall.paper.topic_shapes, ask = lambda names: asked.append(hall.names()) or ask(names), hall.paper.topic_shapes
+    hall.feed(event(2, 2))
+    hall.cycle()
+    assert asked[-1][-2:] == ["poll", "token"]
+    assert "begin" not in asked[-1]
+
+
+@pytest.mark.parametrize("accept_loss", [True, False])
+def test_an_offset_that_a_recreated_input_does_not_have_is_not_called_a_loss(accept_loss):
+    hall = Hall(settings={"accept_loss": accept_loss})
+    hall.cycle()
+    hall.feed(event(0, 0), event(1, 1))
+    hall.cycle(3)
+    before = durable(hall)
+    create_again(hall, "raw")
+    hall.paper.low[RAW] = 0
+    hall.paper.errors["poll"] = GoneError(*RAW, 2)
+    hall.cycle()
+    assert "created again" in stopped(hall)
+    assert "retention" not in stopped(hall)
+    assert durable(hall) == before
+    hall.worker.close()
+
+
+def test_a_topic_that_is_created_again_while_nobody_owns_it_stops_who_gets_it(hall):
+    hall.paper.assign()
+    hall.cycle()
+    create_again(hall, "raw", event(10, 0))
+    hall.paper.assign(0)
+    before = durable(hall)
+    hall.cycle()
+    assert "the input topic was deleted and created again" in stopped(hall)
+    assert durable(hall) == before
+
+
+def test_an_idle_worker_looks_now_and_then(hall):
+    hall.cycle(2)
+    create_again(hall, "raw")
+    hall.cycle()
+    assert not hall.worker.metrics.status()["stopped"], "it has looked at its last commit"
+    hall.worker._look_at = 0.0
+    hall.paper.errors["shapes"] = RetriableError("away")
+    hall.cycle()
+    hall.worker._look_at = 0.0
+    hall.cycle()
+    hall.cycle()
+    assert "created again" in stopped(hall)
+
+
+def test_a_recreated_state_topic_stops_the_partition_before_anything_is_written_to_it(hall):
+    create_again(hall, STATE)
+    before = durable(hall)
+    hall.cycle(2)
+    assert f"the state topic '{STATE}' was deleted and created again" in stopped(hall)
+    assert durable(hall) == before
+
+
+def test_an_output_with_other_partitions_is_looked_at_anew_and_loses_nothing(hall):
+    hall.paper.grown["safe"] = 2
+    create_again(hall, "safe")
+    hall.feed(*(event(2 + n, n) for n in range(40)))
+    hall.cycle(45)
+    traces = [row["trace"] for cluster in hall.output() for row in cluster["rows"]]
+    assert sorted(traces) == list(range(42))
+    assert hall.paper.logs[Partition("safe", 1)], "new partitions are used"
+
+
+def test_topics_that_cannot_be_looked_at_commit_nothing_and_cost_nothing(hall, monkeypatch):
+    monkeypatch.setattr("service.worker.loop._RETRY_SECONDS", 0.0)
+    before = durable(hall)
+    hall.paper.errors["shapes"] = RetriableError("topic 'raw' does not exist at the moment")
+    hall.cycle()
+    assert durable(hall) == before
+    hall.cycle(2)
+    assert sorted(row["trace"] for cluster in hall.output() for row in cluster["rows"]) == [0, 1]
+    assert not hall.worker.metrics.status()["stopped"]
+
+
+def test_a_recreated_input_that_cannot_be_used_stops_with_its_reason(hall):
+    hall.paper._config = {"cleanup.policy": "compact"}
+    hall.paper.assign()
+    hall.cycle()
+    create_again(hall, "raw", event(10, 0))
+    hall.paper.assign(0)
+    hall.cycle()
+    assert "cleanup.policy=compact" in stopped(hall)
+
+
+def test_a_state_names_who_wrote_it(hall):
+    owners = [State.decode(value).owner for _, value in hall.paper.logs[Partition(STATE, 0)]]
+    assert owners == [f"{STATE}.0", hall.worker._id]
