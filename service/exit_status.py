@@ -35,8 +35,9 @@ def status_of(error: Exception) -> int:
     if isinstance(error, ours.GuaranteeError):
         return PUBLICATION_FAILED
     if isinstance(error, ours.UnavailableError):
-        denied = import_module("service.kafka.errors").DeniedError
-        return REFUSED if isinstance(error, denied) else UNAVAILABLE
+        kafka = import_module("service.kafka.errors")
+        final = REFUSED if isinstance(error, kafka.DeniedError) else WRONG_USE
+        return final if isinstance(error, kafka.FinalError) else UNAVAILABLE
     return WRONG_USE if isinstance(error, ours.PortcullisError) else INTERNAL
 
 

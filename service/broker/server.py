@@ -14,7 +14,7 @@ from kafka import errors as kp
 from kafka.protocol.metadata import ApiVersionsResponse
 
 from microdata.errors import PortcullisError
-from service.broker.apis import API_VERSIONS, APIS, NEWEST_API_VERSIONS, supported
+from service.broker.apis import API_VERSIONS, APIS, NEWEST_API_VERSIONS, Api, supported
 from service.broker.groups import Groups
 from service.broker.node import Call, Node
 from service.broker.topics import Topics
@@ -171,8 +171,12 @@ class Broker:
         if api.request.flexible_version_q(version):
             position = _behind_tags(view, position)
         body = api.request.decode(view[position:], version=version)
-        response = await api.answer(Call(self._node, body, version, client_id))
+        response = await self._response(api, Call(self._node, body, version, client_id))
         return None if response is None else _encoded(response, version, correlation_id)
+
+    async def _response(self, api: Api, call: Call) -> Any:
+        """What is said to a request; None for no answer."""
+        return await api.answer(call)
 
 
 def _require_loopback(host: str) -> None:

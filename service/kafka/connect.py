@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-from service.kafka.errors import FatalError
+from service.kafka.errors import FinalError
 from service.kafka.port import Client
 from service.kafka.settings import KafkaSettings
 
@@ -15,7 +15,7 @@ def connect(settings: KafkaSettings) -> Client:
 
         return KafkaPythonClient(settings)
     if not has_confluent:
-        raise FatalError("client: confluent-kafka is not installed (extra `fast`); allowed: auto, kafka-python")
+        raise FinalError("client: confluent-kafka is not installed (extra `fast`); allowed: auto, kafka-python")
     from service.kafka.confluent import ConfluentClient  # noqa: PLC0415 - load one library only
 
     return ConfluentClient(settings)

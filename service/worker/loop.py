@@ -17,6 +17,7 @@ import os
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -28,9 +29,8 @@ from service.kafka import (
     AbortableError,
     Client,
     Committed,
-    DeniedError,
     FatalError,
-    FencedError,
+    FinalError,
     GoneError,
     GroupToken,
     KafkaError,
@@ -39,8 +39,6 @@ from service.kafka import (
     RecordBatch,
     RetriableError,
     TransactionalProducer,
-    UnclearError,
-    UnknownTopicError,
     reach,
 )
 from service.worker.events import EventDecoder, Refused
@@ -53,10 +51,12 @@ from service.worker.settings import WorkerSettings
 from service.worker.state import State
 from service.worker.stream import Stream
 from service.worker.topics import TopicError, check_settings, prepare
+from service.worker.trouble import Trouble
 
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.5
+_DRAIN_TRIES = 5
 _REACH_SECONDS = 1.5
 """How long a broker may take to accept a connection before anything is opened."""
 _SLOW_SECONDS = 2.0
@@ -86,6 +86,12 @@ class Worker:
         self._client = client
         self._settings = settings
         self._clock = clock
+        self._reading = Trouble("reading the input", metrics)
+        self._restoring = Trouble("restoring partitions", metrics)
+        self._committing = Trouble("committing", metrics)
+        self._measuring = Trouble("measuring the lag", metrics)
+        self._restore_failures: Counter[Partition] = Counter()
+        self._stop = threading.Event()
         self._id = f"{stream.group}.{settings.instance or secrets.token_hex(8)}"
         check_settings(stream, settings, client.largest_request)
         self._connections = ExitStack()
@@ -103,6 +109,7 @@ class Worker:
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop."""
+        self._stop = stop
         try:
             if not self.open(stop):
                 return
@@ -121,7 +128,7 @@ class Worker:
         while not (self._is_open or stop.is_set()):
             try:
                 self._connect()
-            except (DeniedError, FatalError):
+            except FinalError:
                 raise
             except (KafkaError, TopicError) as error:
                 reason = str(error)
@@ -171,13 +178,8 @@ class Worker:
 
     def _look_at_topics(self) -> None:
         """Check the topics, and learn from them what decoding, encoding and restoring need."""
-        admin = self._client.admin()
-        try:
+        with closing(self._client.admin()) as admin:
             self._topics = prepare(admin, self.stream, self._settings, self._client.largest_request)
-        except RetriableError as error:
-            raise RetriableError(f"Kafka does not answer, check bootstrap_servers and the broker ({error})") from None
-        finally:
-            admin.close()
         if not self._is_open:
             self._open_readers()
         self._messages = MessageEncoder(self.stream, self._topics.output_partitions, self._topics.message_bytes)
@@ -221,14 +223,7 @@ class Worker:
 
     def _take_some(self, timeout: float) -> int:
         """Hand what there is to the engines; the number of records."""
-        try:
-            batches = self._consumer.poll(timeout, self._settings.poll_records)
-        except RetriableError as error:
-            log.warning("the input cannot be read at the moment (%s)", error)
-            batches = []
-        except GoneError as gone:
-            self._pass_over(Partition(gone.topic, gone.partition))
-            batches = []
+        batches = self._poll(timeout, self._settings.poll_records)
         # The token belongs to exactly this poll: it proves the membership under which these records were given.
         self._token = self._consumer.group_token()
         self._take_over()
@@ -238,13 +233,38 @@ class Worker:
         self.metrics.polled(self._consumer.assignment(), self._partitions, self._stopped)
         return sum(map(len, ours))
 
+    def _poll(self, timeout: float, most: int) -> list[RecordBatch]:
+        """What the input has; nothing while it cannot be read, which does not hold up the rest of the cycle."""
+        try:
+            batches = self._consumer.poll(timeout, most)
+        except (FinalError, FatalError):
+            raise
+        except GoneError as gone:
+            place = Partition(gone.topic, gone.partition)
+            try:
+                self._pass_over(place)
+            except FinalError:
+                raise
+            except KafkaError as error:
+                self._reading.note(error)
+                self._let_go(place)
+        except KafkaError as error:
+            self._reading.note(error)
+            self._stop.wait(min(timeout, self._reading.pause))
+        else:
+            self._reading.over()
+            return batches
+        return []
+
     def _pass_over(self, place: Partition) -> None:
         """Events were gone from the input before they were taken: stop, or where that is accepted, count them."""
         self._catch_up()
         partition = self._partitions.get(place)
         if partition is None:
             return
-        low = self._consumer.watermarks(place).low
+        low, high = self._consumer.watermarks(place)
+        if low <= partition.position <= high:
+            raise RetriableError(f"{place.topic}/{place.number}: offset {partition.position} was out of range")
         if not self._settings.accept_loss or low <= partition.position:
             self._halt(
                 place,
@@ -285,10 +305,11 @@ class Worker:
             self.metrics.step("measuring the lag")
             try:
                 self.metrics.lagging(place, max(0, self._consumer.watermarks(place).high - partition.position))
-            except (RetriableError, UnknownTopicError) as error:  # a broker that is just starting knows no topics yet
-                self.metrics.failed("measuring the lag", str(error))
+            except KafkaError as error:  # whatever it is: who needs the broker will find out
+                self._measuring.note(error)
+                self._lag_at += self._measuring.pause
                 return
-        self.metrics.worked("measuring the lag")
+        self._measuring.over()
 
     def _guarded(self, place: Partition, step: Callable[[], None]) -> None:
         """An engine that breaks its own guarantee stops its partition; nothing of it leaves."""
@@ -326,16 +347,14 @@ class Worker:
         try:
             token.require_current()
             self._transact(self._ready_producer(), token, publications, states, encoded)
-        except UnclearError as error:
-            log.warning("a commit's outcome is unknown: everything is restored from what is durable")
-            self.metrics.failed("committing", str(error))
-            self._discard()
-        except (AbortableError, FatalError, FencedError, RetriableError) as error:
-            log.warning("a transaction did not commit (%s): everything is restored from what is durable", error)
-            self.metrics.failed("committing", str(error))
+        except FinalError:
+            raise
+        except KafkaError as error:
+            # Whatever has become of it, it is not repeated: everything is restored from what is durable.
+            self._committing.note(error)
             self._discard()
         else:
-            self.metrics.worked("committing")
+            self._committing.over()
             self.metrics.committed(time.monotonic() - started)
             self._remember(publications, states)
 
@@ -367,7 +386,7 @@ class Worker:
             producer.flush()
             producer.send_offsets(offsets, token)
             producer.commit()
-        except AbortableError:
+        except (AbortableError, FinalError):
             # One that cannot be aborted either is ended by the producer that takes over its id.
             with suppress(KafkaError):
                 producer.abort()
@@ -399,7 +418,11 @@ class Worker:
     def _ready_producer(self) -> TransactionalProducer:
         if self._producer is None:
             producer = self._client.producer(self._id)
-            producer.init_transactions()
+            try:
+                producer.init_transactions()
+            except BaseException:
+                producer.close()
+                raise
             self._producer = producer
         return self._producer
 
@@ -408,9 +431,16 @@ class Worker:
         if self._producer is not None:
             self._producer.close()
             self._producer = None
-        self._consumer.pause([place for place in self._partitions if place in self._consumer.assignment()])
-        self._partitions.clear()
-        self._refused.clear()
+        for place in list(self._partitions):
+            self._let_go(place)
+
+    def _let_go(self, place: Partition) -> None:
+        """Forget what is in memory of a partition; it is restored from what is durable."""
+        self._partitions.pop(place, None)
+        self._refused.pop(place, None)
+        if place in self._consumer.assignment():
+            with suppress(KafkaError):  # what comes of it nevertheless belongs to no partition that runs
+                self._consumer.pause([place])
 
     # -- partitions come and go --------------------------------------------------------------------------------------
 
@@ -427,26 +457,28 @@ class Worker:
     def _take_over(self) -> None:
         """Restore what is assigned and not yet running; a partition that cannot go on stops with its reason."""
         waiting = [p for p in self._consumer.assignment() if p not in self._partitions and p not in self._stopped]
-        if not waiting:
+        if not waiting or self._restoring.pause or self._committing.pause:
             return
-        if max(place.number for place in waiting) >= self._topics.input_partitions:
-            # The input has grown. Clients opened before may not know the new partitions of the state topic.
-            self._look_at_topics()
-            self._discard()
+        # What could not be restored comes last, so that it holds up nobody else.
+        waiting.sort(key=lambda place: (self._restore_failures[place], place))
         try:
+            if max(place.number for place in waiting) >= self._topics.input_partitions:
+                # The input has grown. Clients opened before may not know the new partitions of the state topic.
+                self._look_at_topics()
+                self._discard()
             # A transaction that this worker left open would make the committed offsets unstable: end it first.
             self._ready_producer()
             committed = self._consumer.committed(waiting)
-            for place in sorted(waiting):
+            for place in waiting:
+                self._restore_failures[place] += 1
                 self._restore(place, committed[place])
-        except (RetriableError, AbortableError, FencedError, UnclearError, UnknownTopicError) as error:
-            # An unknown topic: a partition that was added just now is not known everywhere yet.
-            log.warning("partitions cannot be restored yet (%s), trying again", error)
-            self.metrics.failed("restoring partitions", str(error))
-            self._discard()
-            time.sleep(_RETRY_SECONDS)
+                del self._restore_failures[place]
+        except FinalError:
+            raise
+        except KafkaError as error:
+            self._restoring.note(error)
         else:
-            self.metrics.worked("restoring partitions")
+            self._restoring.over()
 
     def _restore(self, place: Partition, committed: Committed | None) -> None:
         started = time.monotonic()
@@ -456,9 +488,9 @@ class Worker:
         except (PartitionError, GuaranteeError) as error:
             self._halt(place, str(error))
             return
-        self._partitions[place] = partition
         self._consumer.seek(place, partition.position)
         self._consumer.resume([place])
+        self._partitions[place] = partition
         self.metrics.restored(place, partition, time.monotonic() - started)
         log.info("%s/%d: restored %d rows, going on at %d", *place, len(partition.rows), partition.position)
 
@@ -483,10 +515,7 @@ class Worker:
         """Stop one partition until an operator has looked; the others go on."""
         log.error("partition stopped: %s", reason)
         self._stopped[place] = reason
-        self._partitions.pop(place, None)
-        self._refused.pop(place, None)
-        if place in self._consumer.assignment():
-            self._consumer.pause([place])
+        self._let_go(place)
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -508,15 +537,16 @@ class Worker:
             self._connect()
             self._require_alone()
             self._join()
-            self._own_everything()
-            for place, partition in list(self._partitions.items()):
-                self._guarded(place, partition.flush)
-            self._settle(self._publications())
-            self._settle(self._publications())
-            self._settle(self._publications(), drained=True)
-            if len(self._partitions) < self._topics.input_partitions:
-                raise UnavailableError("the drain did not commit; nothing is lost, run it again")
-            return {place.number: partition.position for place, partition in self._partitions.items()}
+            for _ in range(_DRAIN_TRIES):
+                self._own_everything()
+                for place, partition in list(self._partitions.items()):
+                    self._guarded(place, partition.flush)
+                self._settle(self._publications())
+                self._settle(self._publications())
+                self._settle(self._publications(), drained=True)
+                if len(self._partitions) == self._topics.input_partitions:
+                    return {place.number: partition.position for place, partition in self._partitions.items()}
+            raise UnavailableError("the drain did not commit; nothing is lost, run it again")
         finally:
             self.close()
 
@@ -534,7 +564,7 @@ class Worker:
         """Join the group until every partition is here and restored, taking no new event."""
         end = time.monotonic() + patience
         while time.monotonic() < end:
-            self._consumer.poll(0.2, 1)
+            self._poll(0.2, 1)
             self._token = self._consumer.group_token()
             self._take_over()
             self._consumer.pause(self._consumer.assignment())

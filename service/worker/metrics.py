@@ -88,11 +88,12 @@ class Metrics(Collector):
         self._partitions: dict[Partition, dict[str, Any]] = {}
         self._assigned: frozenset[Partition] = frozenset()
         self._stopped: dict[Partition, str] = {}
+        self._errors: Counter[str] = Counter()
+        self._trouble: dict[str, dict[str, Any]] = {}
         self._polled_at: float | None = None
         self._step, self._step_at = "starting", time.monotonic()
         self._waits_for: str | None = "it is starting"
         self._is_looping = False
-        self._trouble: dict[str, str] = {}
         self._started = time.time()
         self._delay_seconds, self._delay_tuples = Distribution(_SECONDS), Distribution(_TUPLES)
         self._transaction_seconds = Distribution(_SECONDS)
@@ -142,10 +143,12 @@ class Metrics(Collector):
         with self._lock:
             self._partitions.setdefault(place, {})["lag"] = records
 
-    def failed(self, doing: str, reason: str) -> None:
+    def failed(self, doing: str, code: str, reason: str) -> None:
         """Kafka did not do what was asked of it; it is asked again, and until it has worked nothing is well."""
         with self._lock:
-            self._trouble[doing] = reason
+            self._errors[code] += 1
+            known = self._trouble.setdefault(doing, {"since": _utc(time.time()), "tries": 0})
+            known |= {"code": code, "reason": reason, "tries": known["tries"] + 1}
 
     def worked(self, doing: str) -> None:
         """What had failed has worked."""
@@ -209,6 +212,13 @@ class Metrics(Collector):
                 if key.startswith("refused."):
                     refused.add_metric([own, key.removeprefix("refused.")], count)
             yield refused
+            errors = CounterMetricFamily(
+                "portcullis_kafka_errors", "Errors of Kafka after which it was tried again, by code.",
+                labels=["stream", "code"],
+            )  # fmt: skip
+            for code, count in self._errors.items():
+                errors.add_metric([own, code], count)
+            yield errors
             values = self._gauges()
             for key, (name, text) in _GAUGES.items():
                 gauge = GaugeMetricFamily(f"portcullis_{name}", text, labels=["stream"])
@@ -263,8 +273,8 @@ class Metrics(Collector):
             if self._stopped:
                 count = len(self._stopped)
                 return "1 partition is stopped" if count == 1 else f"{count} partitions are stopped"
-            for doing, reason in self._trouble.items():
-                return f"{doing} does not work: {reason}"
+            for doing, known in self._trouble.items():
+                return f"{doing} does not work: {known['reason']}"
             quiet = time.monotonic() - (self._polled_at or 0.0)
             if quiet > _QUIET_SECONDS:
                 return f"no poll for {quiet:.0f} s, in: {self._step}"
@@ -282,7 +292,7 @@ class Metrics(Collector):
                 "stream": self._stream.name,
                 "input": self._stream.input,
                 "output": self._stream.output,
-                "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._started)),
+                "started": _utc(self._started),
                 "ready": reason is None,
                 "reason": reason,
                 "counts": dict(self._counts),
@@ -291,7 +301,13 @@ class Metrics(Collector):
                 "delay_limit": self._stream.delay_seconds,
                 "partitions": {str(place.number): dict(known) for place, known in sorted(self._partitions.items())},
                 "stopped": {str(place.number): why for place, why in sorted(self._stopped.items())},
+                "kafka_errors": dict(self._errors),
+                "trouble": {doing: dict(known) for doing, known in self._trouble.items()},
             }
+
+
+def _utc(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 def _blend(known: dict[str, Any], key: str, value: float) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.kafka import Committed, FatalError, Partition, TopicExistsError, UnknownTopicError
+from service.kafka import Committed, FinalError, Partition, TopicExistsError, UnknownTopicError
 from tests.kafka.world import eventually
 
 
@@ -45,14 +45,14 @@ def test_partitions_only_grow(world):
     topic = world.topic(1).topic
     world.admin.grow_partitions(topic, 4)
     assert world.admin.describe_topic(topic).partitions == 4
-    with pytest.raises(FatalError):
+    with pytest.raises(FinalError):
         world.admin.grow_partitions(topic, 2)
     with pytest.raises(UnknownTopicError):
         world.admin.grow_partitions("there-is-no-" + topic, 2)
 
 
 def test_a_topic_with_an_unknown_setting_is_refused(world):
-    with pytest.raises(FatalError):
+    with pytest.raises(FinalError):
         world.admin.create_topic(world.name, 1, {"cleanup.polizei": "delete"})
     assert world.name not in world.admin.list_topics()
 

@@ -110,7 +110,7 @@ def read_on(member, position, last):
 
     def read():
         told = len(member.told)
-        for batch in member.consumer.poll(0.2, 100):
+        for batch in member.poll(0.2, 100):
             found.extend(batch.values)
         if any(what == "assigned" for what, _ in member.told[told:]):
             member.begin(position)

@@ -8,8 +8,8 @@ from kafka import errors as kp
 from service.kafka import (
     AbortableError,
     Committed,
-    FatalError,
     FencedError,
+    FinalError,
     KafkaError,
     Partition,
     RetriableError,
@@ -198,21 +198,10 @@ def test_a_note_longer_than_the_broker_takes_fails_the_transaction(world):
     assert member.consumer.committed([partition]) == {partition: None}
 
 
-@pytest.mark.parametrize("compression", ["gzip", "none"])
-def test_compression_is_passed_through(world, compression):
-    partition = world.topic()
-    producer = world.producer(compression=compression)
-    producer.begin()
-    producer.produce(partition, [b"word " * 100] * 50)
-    producer.commit()
-    found = world.read(partition)
-    assert (len(found), set(found)) == (50, {b"word " * 100})
-
-
 def test_a_transaction_whose_request_got_no_answer_is_no_reason_to_give_up():
     """kafka-python calls it fatal, and wraps it into the most general of its errors."""
     assert isinstance(translate(kp.KafkaError("for unknown reasons: RequestTimedOutError")), RetriableError)
-    assert isinstance(translate(kp.UnsupportedVersionError("too old")), FatalError)
+    assert isinstance(translate(kp.UnsupportedVersionError("too old")), FinalError)
 
 
 @pytest.mark.parametrize("world", ["confluent-kafka"], indirect=True)

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from service.kafka import DeniedError, FatalError, KafkaSettings, RetriableError, connect
+from service.kafka import DeniedError, FinalError, KafkaSettings, RetriableError, connect
 from service.kafka.oauth import fetch_token
 
 SECRET = "open-sesame"
@@ -67,7 +67,7 @@ def test_auto_takes_the_fast_client_and_falls_back(monkeypatch):
     assert connect(KafkaSettings(client="kafka-python")).name == "kafka-python"
     monkeypatch.setattr(sys.modules["service.kafka.connect"], "find_spec", lambda _: None)
     assert connect(KafkaSettings()).name == "kafka-python"
-    with pytest.raises(FatalError, match="not installed"):
+    with pytest.raises(FinalError, match="not installed"):
         connect(KafkaSettings(client="confluent-kafka"))
 
 
@@ -84,7 +84,7 @@ def test_extra_settings_go_to_the_library_but_never_over_what_keeps_us_safe(worl
 
 def test_a_setting_that_the_library_does_not_know_is_refused():
     settings = KafkaSettings(client="confluent-kafka", extra={"fetch.maximum": 1})
-    with pytest.raises(FatalError, match=r"fetch\.maximum"):
+    with pytest.raises(FinalError, match=r"fetch\.maximum"):
         connect(settings).admin()
 
 

@@ -18,7 +18,10 @@ from service.kafka import (
     KafkaSettings,
     Partition,
     Reader,
+    RecordBatch,
+    RetriableError,
     TransactionalProducer,
+    UnknownTopicError,
     connect,
 )
 
@@ -46,12 +49,19 @@ class Member:
             lambda given: self.told.append(("lost", given)),
         )
 
+    def poll(self, timeout: float, max_records: int) -> list[RecordBatch]:
+        """What there is; nothing where a broker asks for patience."""
+        try:
+            return self.consumer.poll(timeout, max_records)
+        except (RetriableError, UnknownTopicError):
+            return []
+
     def until_owns(self, count: int, *others: "Member") -> None:
         """Poll until this member owns so many partitions; members that share the group must poll along."""
 
         def owns() -> bool:
             for member in (self, *others):
-                member.consumer.poll(0.05, 100)
+                member.poll(0.05, 100)
             return len(self.consumer.assignment()) == count
 
         eventually(owns)
@@ -67,7 +77,7 @@ class Member:
         found: dict[Partition, list[bytes | None]] = {}
 
         def enough() -> bool:
-            for batch in self.consumer.poll(0.2, max_records):
+            for batch in self.poll(0.2, max_records):
                 found.setdefault(batch.partition, []).extend(batch.values)
             return sum(map(len, found.values())) >= count
 

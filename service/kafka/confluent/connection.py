@@ -7,16 +7,16 @@ from typing import Any
 
 import confluent_kafka as ck
 
+from service.kafka.codes import NAMES, kind_of, name_of
 from service.kafka.errors import (
     AbortableError,
     DeniedError,
     FatalError,
     FencedError,
+    FinalError,
     KafkaError,
     RetriableError,
     StaleGroupError,
-    TooLargeError,
-    TopicExistsError,
     UnknownTopicError,
 )
 from service.kafka.oauth import fetch_token
@@ -25,51 +25,39 @@ from service.kafka.settings import KafkaSettings
 log = logging.getLogger("service.kafka")
 
 Code = ck.KafkaError
-KIND: dict[int, type[KafkaError]] = {
-    Code._FENCED: FencedError,  # noqa: SLF001 - librdkafka's own codes start with an underscore
-    Code.PRODUCER_FENCED: FencedError,
-    Code.INVALID_PRODUCER_EPOCH: FencedError,
-    Code.ILLEGAL_GENERATION: StaleGroupError,
-    Code.UNKNOWN_MEMBER_ID: StaleGroupError,
-    Code.REBALANCE_IN_PROGRESS: StaleGroupError,
-    Code.FENCED_INSTANCE_ID: StaleGroupError,
-    Code._ASSIGNMENT_LOST: StaleGroupError,  # noqa: SLF001
-    Code._AUTHENTICATION: DeniedError,  # noqa: SLF001
-    Code._SSL: DeniedError,  # noqa: SLF001
-    Code.SASL_AUTHENTICATION_FAILED: DeniedError,
-    Code.UNSUPPORTED_SASL_MECHANISM: DeniedError,
-    Code.TOPIC_AUTHORIZATION_FAILED: DeniedError,
-    Code.GROUP_AUTHORIZATION_FAILED: DeniedError,
-    Code.CLUSTER_AUTHORIZATION_FAILED: DeniedError,
-    Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: DeniedError,
-    Code._UNKNOWN_TOPIC: UnknownTopicError,  # noqa: SLF001
-    Code._UNKNOWN_PARTITION: UnknownTopicError,  # noqa: SLF001
-    Code.UNKNOWN_TOPIC_OR_PART: UnknownTopicError,
-    Code.TOPIC_ALREADY_EXISTS: TopicExistsError,
-    Code.MSG_SIZE_TOO_LARGE: TooLargeError,
-    Code.RECORD_LIST_TOO_LARGE: TooLargeError,
-    Code._PURGE_QUEUE: AbortableError,  # noqa: SLF001 - thrown away because the transaction had failed
-    Code._PURGE_INFLIGHT: AbortableError,  # noqa: SLF001
-    Code._TIMED_OUT: RetriableError,  # noqa: SLF001
-    Code._MSG_TIMED_OUT: RetriableError,  # noqa: SLF001
-    Code._TRANSPORT: RetriableError,  # noqa: SLF001
-    Code._ALL_BROKERS_DOWN: RetriableError,  # noqa: SLF001
-    Code.REQUEST_TIMED_OUT: RetriableError,
-    Code.UNSTABLE_OFFSET_COMMIT: RetriableError,
-    Code.LEADER_NOT_AVAILABLE: RetriableError,
-    Code.NOT_LEADER_FOR_PARTITION: RetriableError,
+OWN: dict[str, type[KafkaError]] = {
+    "_AUTHENTICATION": DeniedError,
+    "_SSL": DeniedError,
+    "_INVALID_ARG": FinalError,
+    "_NOT_CONFIGURED": FinalError,
+    "_NOT_IMPLEMENTED": FinalError,
+    "_UNSUPPORTED_FEATURE": FinalError,
+    "_FENCED": FencedError,
+    "_FATAL": FatalError,
+    "_ASSIGNMENT_LOST": StaleGroupError,
+    "_UNKNOWN_TOPIC": UnknownTopicError,
+    "_UNKNOWN_PARTITION": UnknownTopicError,
+    "_PURGE_QUEUE": AbortableError,  # thrown away because the transaction had failed
+    "_PURGE_INFLIGHT": AbortableError,
 }
+"""librdkafka's own codes that calling again does not cure; every other one is retried."""
+
+
+def code_of(error: ck.KafkaError) -> str:
+    """The name of an error's code: Kafka's where a broker said it, else librdkafka's."""
+    own = error.code() < 0 and error.code() not in NAMES and not error.name().startswith("ERR_")
+    return str(error.name()) if own else name_of(error.code())
 
 
 def translate(error: ck.KafkaError) -> KafkaError:
-    """Our error for librdkafka's."""
-    text = f"{error.name()}: {error.str()}"
-    kind = KIND.get(error.code())
-    if kind is not None:
-        return kind(text)
-    if error.txn_requires_abort():
-        return AbortableError(text)
-    return RetriableError(text) if error.retriable() else FatalError(text)
+    """Our error for librdkafka's: final is what is known to be, what the client says of itself comes next."""
+    text, code = f"{error.name()}: {error.str()}", code_of(error)
+    kind = OWN.get(code) or kind_of(code)
+    if error.fatal() and not issubclass(kind, FinalError | FencedError):
+        kind = FatalError
+    elif kind is RetriableError and error.txn_requires_abort():
+        kind = AbortableError
+    return kind(text, code)
 
 
 class Connection:
@@ -90,6 +78,7 @@ class Connection:
             "security.protocol": settings.security_protocol,
             "topic.metadata.refresh.interval.ms": settings.metadata_max_age_ms,
             "reconnect.backoff.max.ms": 1_000,
+            "builtin.features": "gzip,snappy,lz4,zstd",  # refuses to open where one of them is missing
             "error_cb": self._on_error,
             "logger": log,
         }
@@ -131,5 +120,5 @@ class Connection:
             raise error from exception
 
     def _on_error(self, error: ck.KafkaError) -> None:
-        if KIND.get(error.code()) is DeniedError:
+        if isinstance(translate(error), DeniedError):
             self._denied = error

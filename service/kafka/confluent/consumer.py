@@ -10,7 +10,7 @@ import confluent_kafka as ck
 
 from service.kafka.confluent.connection import Code, Connection, translate
 from service.kafka.confluent.records import batches_of, watermarks_of
-from service.kafka.errors import FatalError, GoneError, RetriableError
+from service.kafka.errors import FatalError, FinalError, GoneError
 from service.kafka.membership import Membership
 from service.kafka.port import Committed, GroupToken, Partition, PartitionsCallback, RecordBatch, Watermarks
 
@@ -116,9 +116,7 @@ class ConfluentConsumer:
                 continue
             if error.code() == Code._MAX_POLL_EXCEEDED:  # noqa: SLF001 - on_lost tells it
                 continue
-            failure = translate(error)
-            if not isinstance(failure, RetriableError):
-                raise failure
+            raise translate(error)
 
     def assignment(self) -> frozenset[Partition]:
         """The partitions that this member owns."""
@@ -179,11 +177,12 @@ class ConfluentConsumer:
 
     def group_token(self) -> GroupToken:
         """Membership as of now."""
-        handle = self._consumer.consumer_group_metadata()
+        with self._connection.translated():
+            handle = self._consumer.consumer_group_metadata()
         # librdkafka's serialized form: magic, generation, group and member as C strings, instance flag.
         magic = b"CGMDv2:"
         if not handle.startswith(magic):
-            raise FatalError("confluent-kafka changed its group metadata; supported: CGMDv2")
+            raise FinalError("confluent-kafka changed its group metadata; supported: CGMDv2")
         (generation,) = struct.unpack_from("=i", handle, len(magic))
         _, member, *_ = handle[len(magic) + 4 :].split(b"\0")
         return GroupToken(self._group, generation, member.decode(), handle)
@@ -210,7 +209,8 @@ class ConfluentConsumer:
 
     def close(self) -> None:
         """Leave the group."""
-        self._consumer.close()
+        with suppress(ck.KafkaException):  # the session's time-out says goodbye as well
+            self._consumer.close()
         if hasattr(self, "_membership"):
             self._membership.tell()
 

@@ -12,7 +12,15 @@ from typing import Any
 import confluent_kafka as ck
 
 from service.kafka.confluent.connection import Connection, translate
-from service.kafka.errors import AbortableError, FatalError, KafkaError, RetriableError, UnclearError
+from service.kafka.errors import (
+    AbortableError,
+    FencedError,
+    FinalError,
+    KafkaError,
+    RetriableError,
+    UnclearError,
+    UnknownTopicError,
+)
 from service.kafka.port import Committed, GroupToken, Partition
 
 _GRACE_SECONDS = 2.0
@@ -169,8 +177,10 @@ class ConfluentProducer:
         try:
             with self._connection.translated():
                 self._producer.commit_transaction(self._patience)
-        except (RetriableError, FatalError) as error:
-            raise UnclearError(str(error)) from error
+        except (AbortableError, FencedError, FinalError):
+            raise
+        except KafkaError as error:
+            raise UnclearError(str(error), error.code) from error
 
     def abort(self) -> None:
         """Take everything back."""
@@ -180,8 +190,8 @@ class ConfluentProducer:
     def close(self) -> None:
         """Let go at once."""
         # Not Producer.close: that aborts the open transaction, which may be in the middle of its commit.
-        self._producer.purge()
         with suppress(ck.KafkaException):  # whatever it still has to say is of no interest any more
+            self._producer.purge()
             self._producer.poll(0)
         self._connection.serve = lambda: None
         del self._producer
@@ -197,4 +207,5 @@ class ConfluentProducer:
 
 
 def _abortable(error: KafkaError) -> KafkaError:
-    return AbortableError(str(error)) if isinstance(error, RetriableError) else error
+    passing = isinstance(error, RetriableError | UnknownTopicError)
+    return AbortableError(str(error), error.code) if passing else error

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import confluent_kafka as ck
 
@@ -43,11 +44,12 @@ class ConfluentReader:
         try:
             yield from self._read(partition, start, stop, timeout)
         finally:
-            self._consumer.unassign()
+            with suppress(ck.KafkaException):  # the next range is assigned over it
+                self._consumer.unassign()
 
     def _read(self, partition: Partition, start: int, stop: int, timeout: float) -> Iterator[RecordBatch]:
         deadline = time.monotonic() + timeout
-        reached = start
+        reached = given = start
         while reached < stop:
             with self._connection.translated():
                 messages = self._consumer.consume(1, 0.1)
@@ -60,8 +62,10 @@ class ConfluentReader:
                 elif error.code() != Code._PARTITION_EOF:  # noqa: SLF001 - librdkafka's own code
                     raise translate(error)
                 reached = max(reached, message.offset() + (error is None))
-            wanted = [message for message in records if start <= message.offset() < stop]
+            # A client that lost its place begins anew at the log's start: what was given is not given twice.
+            wanted = [message for message in records if given <= message.offset() < stop]
             if wanted:
+                given = wanted[-1].offset() + 1
                 deadline = time.monotonic() + timeout
                 yield batch_of(partition, wanted)
             elif time.monotonic() > deadline:
@@ -70,4 +74,5 @@ class ConfluentReader:
 
     def close(self) -> None:
         """Let go of the connections."""
-        self._consumer.close()
+        with suppress(ck.KafkaException):  # it has nothing to say goodbye to
+            self._consumer.close()

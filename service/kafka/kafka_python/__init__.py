@@ -1,6 +1,7 @@
 """The port on kafka-python: pure Python, always there."""
 
 from service.kafka.kafka_python.admin import KafkaPythonAdmin
+from service.kafka.kafka_python.connection import require_codecs
 from service.kafka.kafka_python.consumer import KafkaPythonConsumer
 from service.kafka.kafka_python.producer import KafkaPythonProducer
 from service.kafka.kafka_python.reader import KafkaPythonReader
@@ -13,6 +14,7 @@ class KafkaPythonClient:
     name = "kafka-python"
 
     def __init__(self, settings: KafkaSettings) -> None:
+        require_codecs()
         self._settings = settings
         self.servers = settings.bootstrap_servers
         self.largest_request = settings.max_request_bytes

@@ -6,61 +6,38 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from kafka import codec
 from kafka import errors as kp
 from kafka.net.compat import KafkaNetClient
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from service.kafka.errors import (
-    DeniedError,
-    FatalError,
-    FencedError,
-    KafkaError,
-    RetriableError,
-    StaleGroupError,
-    TooLargeError,
-    TopicExistsError,
-    UnknownTopicError,
-)
+from service.kafka.codes import kind_of, name_of
+from service.kafka.errors import DeniedError, FinalError, KafkaError, RetriableError, StaleGroupError
 from service.kafka.oauth import fetch_token
 from service.kafka.settings import KafkaSettings
 
 # The library's debug lines hold whole requests, and so the records in them.
 logging.getLogger("kafka").setLevel(logging.WARNING)
 
-KIND: list[tuple[tuple[type[Exception], ...], type[KafkaError]]] = [
-    ((kp.ProducerFencedError, kp.InvalidProducerEpochError), FencedError),
-    (
-        (
-            kp.CommitFailedError,
-            kp.IllegalGenerationError,
-            kp.UnknownMemberIdError,
-            kp.RebalanceInProgressError,
-            kp.FencedInstanceIdError,
-        ),
-        StaleGroupError,
-    ),
-    (
-        (
-            kp.AuthorizationError,
-            kp.SaslAuthenticationFailedError,
-            kp.UnsupportedSaslMechanismError,
-            ssl.SSLError,
-        ),
-        DeniedError,
-    ),
-    ((kp.UnknownTopicOrPartitionError, kp.UnknownTopicIdError), UnknownTopicError),
-    ((kp.TopicAlreadyExistsError,), TopicExistsError),
-    ((kp.MessageSizeTooLargeError, kp.RecordListTooLargeError), TooLargeError),
-    ((kp.RetriableError,), RetriableError),
-]
+OWN: dict[type[Exception], type[KafkaError]] = {
+    ssl.SSLError: DeniedError,
+    kp.KafkaConfigurationError: FinalError,
+    kp.UnrecognizedBrokerVersion: FinalError,
+    kp.UnsupportedCodecError: FinalError,
+    kp.IllegalArgumentError: FinalError,
+    kp.CommitFailedError: StaleGroupError,
+}
+"""kafka-python's own errors that calling again does not cure; every other one is retried."""
 
 
 def translate(error: BaseException) -> KafkaError:
-    """Our error for kafka-python's."""
-    text = f"{type(error).__name__}: {error}"
-    if type(error) is kp.KafkaError:
-        return RetriableError(text)  # into this the library wraps a transaction's request that got no answer in time
-    return next((ours(text) for theirs, ours in KIND if isinstance(error, theirs)), FatalError(text))
+    """Our error for kafka-python's: final is what is known to be."""
+    text, name = f"{type(error).__name__}: {error}", type(error).__name__
+    if isinstance(error, kp.BrokerResponseError) and error.errno is not None:
+        name = name_of(error.errno)
+        return kind_of(name)(text, name)
+    kind = next((ours for theirs, ours in OWN.items() if isinstance(error, theirs)), RetriableError)
+    return kind(text, name)
 
 
 @contextmanager
@@ -68,8 +45,37 @@ def translated() -> Iterator[None]:
     """Turn kafka-python's exceptions into ours."""
     try:
         yield
-    except (kp.KafkaError, ssl.SSLError) as error:
+    except (kp.KafkaError, ssl.SSLError, ConnectionError, TimeoutError) as error:
         raise translate(error) from error
+
+
+@contextmanager
+def unpacking(consumer: Any) -> Iterator[None]:
+    """As above, around a poll. A codec's own errors may quote what they were given, so they are not quoted.
+
+    The library would go on for ever with a batch that it has failed to unpack: it is dropped, to be fetched again.
+    """
+    try:
+        with translated():
+            yield
+    except BaseException as error:
+        consumer._fetcher._next_partition_records = None  # noqa: SLF001 - nothing public drops it
+        if isinstance(error, KafkaError) or not isinstance(error, Exception):
+            raise
+        name = type(error).__name__
+        raise RetriableError(f"a batch cannot be unpacked ({name})", "CORRUPT_MESSAGE") from None
+
+
+def require_codecs() -> None:
+    """Whether every batch that a producer may send can be read; better found out now than by the first one."""
+    needed = {"snappy": (codec.has_snappy, "python-snappy"), "lz4": (codec.has_lz4, "lz4")}
+    needed |= {"zstd": (codec.has_zstd, "zstandard")}
+    missing = {name: package for name, (is_there, package) in needed.items() if not is_there()}
+    if missing:
+        raise FinalError(
+            f"kafka-python cannot read batches compressed with {', '.join(missing)}: "
+            f"install {' '.join(missing.values())}, or use confluent-kafka"
+        )
 
 
 class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # the library ships no types

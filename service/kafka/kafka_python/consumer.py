@@ -1,6 +1,7 @@
 """A member of a group on kafka-python."""
 
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
 from kafka import KafkaConsumer
@@ -9,8 +10,8 @@ from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.structs import TopicPartition
 
-from service.kafka.errors import FatalError, GoneError, KafkaError, RetriableError
-from service.kafka.kafka_python.connection import config_of, opened, translated
+from service.kafka.errors import FatalError, GoneError, KafkaError
+from service.kafka.kafka_python.connection import config_of, opened, translated, unpacking
 from service.kafka.kafka_python.records import batch_of, watermarks_of
 from service.kafka.membership import Membership
 from service.kafka.port import Committed, GroupToken, Partition, PartitionsCallback, RecordBatch, Watermarks
@@ -74,15 +75,14 @@ class KafkaPythonConsumer:
     def poll(self, timeout: float, max_records: int) -> list[RecordBatch]:
         """Wait for records; see the port."""
         try:
-            with translated():
+            with unpacking(self._consumer):
                 found = self._found(timeout, max_records)
         except KafkaError as error:
             self._membership.tell()
+            self._go_back()
             if isinstance(error.__cause__, kp.OffsetOutOfRangeError):
                 (((topic, number), offset),) = error.__cause__.args[0].items()
                 raise GoneError(topic, number, offset) from error
-            if isinstance(error, RetriableError):
-                return []
             raise
         self._membership.tell()
         batches = [
@@ -93,6 +93,12 @@ class KafkaPythonConsumer:
         for batch in batches:
             self._membership.positions[batch.partition] = int(batch.offsets[-1]) + 1
         return batches
+
+    def _go_back(self) -> None:
+        """To where the worker stands: what the library had unpacked before it failed is lost with the call."""
+        for partition, offset in self._membership.positions.items():
+            with suppress(kp.KafkaError):  # revoked just now
+                self._consumer.seek(TopicPartition(*partition), offset)
 
     def _found(self, timeout: float, max_records: int) -> dict[Any, list[Any]]:
         for slice_ in self._membership.slices(timeout):
@@ -141,7 +147,8 @@ class KafkaPythonConsumer:
 
     def group_token(self) -> GroupToken:
         """Membership as of now."""
-        handle = self._consumer.group_metadata()
+        with translated():
+            handle = self._consumer.group_metadata()
         return GroupToken(self._group, handle.generation_id, handle.member_id, handle)
 
     def committed(self, partitions: Collection[Partition]) -> dict[Partition, Committed | None]:
@@ -159,6 +166,7 @@ class KafkaPythonConsumer:
 
     def close(self) -> None:
         """Leave the group."""
-        self._consumer.close()
+        with suppress(kp.KafkaError):  # the session's time-out says goodbye as well
+            self._consumer.close()
         if hasattr(self, "_membership"):
             self._membership.tell()

@@ -10,12 +10,12 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from service.kafka.errors import (
     AbortableError,
-    DeniedError,
-    FatalError,
     FencedError,
+    FinalError,
     KafkaError,
     RetriableError,
     UnclearError,
+    UnknownTopicError,
 )
 from service.kafka.kafka_python.connection import config_of, opened, translate, translated
 from service.kafka.port import Committed, GroupToken, Partition
@@ -128,7 +128,8 @@ class KafkaPythonProducer:
             self._wait(request, self._patience, UnclearError)
         except kp.KafkaError as error:
             failure = translate(self._manager.last_error or error)
-            raise failure if isinstance(failure, (FencedError, DeniedError)) else UnclearError(str(failure)) from error
+            known = isinstance(failure, FencedError | FinalError)
+            raise failure if known else UnclearError(str(failure), failure.code) from error
 
     def abort(self) -> None:
         """Take everything back."""
@@ -159,10 +160,8 @@ class KafkaPythonProducer:
             failure = translate(self._manager.last_error or error)
             if topic is not None:
                 failure = failure.about(topic)
-            if isinstance(failure, RetriableError):
-                raise AbortableError(str(failure)) from error
-            if isinstance(failure, FatalError) and self._manager.has_abortable_error():
-                raise AbortableError(str(failure)) from error
+            if isinstance(failure, RetriableError | UnknownTopicError):
+                raise AbortableError(str(failure), failure.code) from error
             raise failure from error
 
 

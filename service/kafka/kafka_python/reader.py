@@ -7,7 +7,7 @@ from kafka import KafkaConsumer
 from kafka.structs import TopicPartition
 
 from service.kafka.errors import RetriableError
-from service.kafka.kafka_python.connection import config_of, opened, translated
+from service.kafka.kafka_python.connection import config_of, opened, translated, unpacking
 from service.kafka.kafka_python.records import batch_of, watermarks_of
 from service.kafka.port import Partition, RecordBatch, Watermarks
 from service.kafka.settings import KafkaSettings
@@ -39,16 +39,22 @@ class KafkaPythonReader:
         with translated():
             self._consumer.assign([place])
             self._consumer.seek(place, start)
-        deadline = time.monotonic() + timeout
-        while (reached := self._consumer.position(place)) < stop:
-            with translated():
+        deadline, given = time.monotonic() + timeout, start
+        while (reached := self._position(place)) < stop:
+            with unpacking(self._consumer):
                 records = self._consumer.poll(100, self._STEP).get(place, [])
-            wanted = [record for record in records if start <= record.offset < stop]
+            # A client that lost its place begins anew at the log's start: what was given is not given twice.
+            wanted = [record for record in records if given <= record.offset < stop]
             if wanted:
+                given = wanted[-1].offset + 1
                 deadline = time.monotonic() + timeout
                 yield batch_of(partition, wanted)
             elif time.monotonic() > deadline:
                 raise RetriableError(f"{partition}: stable up to {reached} of {stop} after {timeout} s")
+
+    def _position(self, place: TopicPartition) -> int:
+        with translated():
+            return int(self._consumer.position(place))
 
     def close(self) -> None:
         """Let go of the connections."""

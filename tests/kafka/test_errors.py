@@ -1,0 +1,210 @@
+"""Every error code in every call: what may pass is survived and told, what is final ends a worker, and nothing else."""
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from service.broker.node import Call
+from service.kafka import FinalError, KafkaError, Partition
+from service.kafka.codes import NAMES, kind_of, name_of
+from service.worker import loop, trouble
+from service.worker.loop import Worker
+from tests.kafka.faulty_broker import FaultyBroker
+from tests.kafka.worker_world import Town, event
+from tests.kafka.world import World
+
+CLIENTS = ["kafka-python", "confluent-kafka"]
+FINAL = {number for number, name in NAMES.items() if issubclass(kind_of(name), FinalError)}
+NEVER_SENT_TO_US = 9999
+PASSING = [number for number in [*NAMES, NEVER_SENT_TO_US] if number not in FINAL]
+USUAL = [-1, 3, 7, 14, 15, 16, 48, 51, 120, NEVER_SENT_TO_US]
+"""What a broker says when it is busy, starting, moving, or newer than we are."""
+
+
+class Bench:
+    """A worker that is turned by hand, on a broker that refuses on demand."""
+
+    def __init__(self, client: str, broker: FaultyBroker, stack: contextlib.ExitStack) -> None:
+        self.broker = broker
+        self.town = Town(World(client, broker.bootstrap, stack), k=2)
+        self.town.client = self.town.world.client(
+            client_id="worker",
+            session_timeout_ms=10_000,
+            heartbeat_interval_ms=100,
+            request_timeout_ms=5_000,
+            transaction_timeout_ms=5_000,
+        )
+        self.stream = self.town.stream
+        self.fed = 0
+        self.worker: Worker | None = None
+        stack.callback(self.end)
+
+    def begin(self) -> Worker:
+        self.worker = worker = self.town.worker(commit_interval=0.05)
+        worker._consumer.subscribe([self.stream.input], worker._on_assigned, worker._on_revoked, worker._on_revoked)
+        self.turn_until(lambda: worker._partitions)
+        return worker
+
+    def end(self) -> None:
+        if self.worker is not None:
+            self.worker.close()
+            self.worker = None
+
+    def turn_until(self, done: Callable[[], object], seconds: float = 60) -> None:
+        once, deadline = threading.Event(), time.monotonic() + seconds
+        once.set()
+        while not done():
+            assert time.monotonic() < deadline, f"did not happen: {self.worker.metrics.status()}"
+            self.worker._cycle(once)
+
+    def feed(self) -> None:
+        """Two events of two persons: a cluster."""
+        self.broker.put(Partition(self.stream.input, 0), [event(self.fed + n, n) for n in range(2)])
+        self.fed += 2
+
+    def left(self) -> list[int]:
+        values = self.broker.committed(Partition(self.stream.output, 0))
+        return [row["trace"] for value in values for row in json.loads(value)["rows"]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kind of request of a worker, how to provoke it, and the codes that used to end a worker there."""
+
+    request: str
+    provoke: Callable[[Bench], object] = lambda _: None
+    when: Callable[[Bench, Call], bool] = lambda _, __: True
+    whole: bool = False
+    killers: tuple[int, ...] = ()
+    telling: tuple[int, ...] = ()
+    """Codes that are an answer here, not an error: the topic is missing, or there already."""
+
+
+def _about(role: str) -> Callable[[Bench, Call], bool]:
+    """Requests about one of the stream's topics."""
+
+    def when(bench: Bench, call: Call) -> bool:
+        topics = [getattr(topic, "topic", None) or getattr(topic, "name", None) for topic in call.body.topics]
+        return getattr(bench.stream, role) in topics
+
+    return when
+
+
+def _restore(bench: Bench) -> None:
+    bench.worker._discard()
+
+
+def _rejoin(bench: Bench) -> None:
+    bench.broker.spoil("Heartbeat", 27, _of_worker)
+
+
+def _look(bench: Bench) -> None:
+    bench.worker._look_at_topics()
+
+
+def _of_worker(call: Call) -> bool:
+    return call.client_id == "worker"
+
+
+CASES = {
+    "lag": Case("ListOffsets", when=_about("input"), killers=(8, 9, 13, 15, 51, 78, 89)),
+    "watermarks of the state": Case("ListOffsets", _restore, _about("state_topic"), killers=(8, 9, 13, 15, 51, 78, 89)),
+    "committed offsets": Case("OffsetFetch", _restore, killers=(8, 9, 13, 15, 16, 51, 74, 75, 78, 89, 100, 103)),
+    "committed offsets of a group": Case("OffsetFetch", _restore, whole=True, killers=(14, 15, 16)),
+    "poll": Case("Fetch", when=_about("input"), killers=(1, 2, 20, 56, 70, 71, 106)),
+    "whole poll": Case("Fetch", when=_about("input"), whole=True, killers=(56, 70, 71, 106)),
+    "reading the state": Case(
+        "Fetch", _restore, _about("state_topic"), killers=(1, 2, 13, 14, 15, 16, 19, 20, 51, 89, 103)
+    ),
+    "produce": Case("Produce", killers=(2, 13, 45, 51, 59, 74, 75, 78, 87, 89, 100, 103)),
+    "producer id": Case("InitProducerId", _restore, killers=(47, 49, 90)),
+    "partitions of a transaction": Case("AddPartitionsToTxn", killers=(45, 47, 49, 55, 59, 90)),
+    "group of a transaction": Case("AddOffsetsToTxn", killers=(47, 49, 90)),
+    "offsets of a transaction": Case("TxnOffsetCommit", killers=(22, 25, 27, 47, 49, 82, 90)),
+    "end of a transaction": Case("EndTxn", killers=(47, 49, 52, 90)),
+    "coordinator": Case("FindCoordinator", _restore, killers=(41,)),
+    "metadata": Case("Metadata", _restore, killers=(5, 6, 72)),
+    "join": Case("JoinGroup", _rejoin, killers=(22, 23, 25, 27, 79, 81)),
+    "sync": Case("SyncGroup", _rejoin, killers=(22, 25, 27)),
+    "heartbeat": Case("Heartbeat", killers=(22, 25, 27)),
+    "topic settings": Case("DescribeConfigs", _look, killers=(41, 42), telling=(3, 100)),
+    "creating a topic": Case("CreateTopics", _look, killers=(41, 38, 42)),
+}
+WRITES = {
+    "produce",
+    "partitions of a transaction",
+    "group of a transaction",
+    "offsets of a transaction",
+    "end of a transaction",
+}
+
+
+@pytest.fixture(params=CLIENTS)
+def bench(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    monkeypatch.setattr(trouble, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(trouble, "LONGEST_PAUSE", 0.1)
+    monkeypatch.setattr(loop, "_LAG_SECONDS", 0.0)
+    with FaultyBroker() as broker, contextlib.ExitStack() as stack:
+        yield Bench(request.param, broker, stack)
+
+
+def blips(bench: Bench, case: Case, codes: list[int], *, done: bool = False) -> KafkaError | None:
+    """Wrong answers, one after the other: what they ended the worker with, None where everything fed has left."""
+    faults = [
+        bench.broker.spoil(
+            case.request, code, lambda call: _of_worker(call) and case.when(bench, call), done=done, whole=case.whole
+        )
+        for code in codes
+    ]
+    try:
+        case.provoke(bench)
+        bench.feed()
+        bench.turn_until(lambda: not any(map(bench.broker.is_due, faults)) and len(bench.left()) >= bench.fed)
+    except KafkaError as error:
+        bench.broker.forget()
+        bench.end()
+        bench.begin()
+        bench.turn_until(lambda: len(bench.left()) >= bench.fed)
+        return error
+    return None
+
+
+def sweep(bench: Bench, case: Case, codes: list[int], *, at_once: int, done: bool = False) -> None:
+    bench.begin()
+    ended = {}
+    codes = [code for code in codes if code not in case.telling]
+    for first in range(0, len(codes), at_once):
+        some = codes[first : first + at_once]
+        error = blips(bench, case, some, done=done)
+        if error is not None:
+            ended[tuple(map(name_of, some))] = error
+    assert ended == {}
+    assert sorted(bench.left()) == list(range(bench.fed)), "everything left, and once"
+    bench.town.assert_never_under_two_boxes()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_worker_survives_a_blip_of_what_may_pass(bench, name):
+    sweep(bench, CASES[name], [*CASES[name].killers, *USUAL], at_once=6)
+
+
+@pytest.mark.parametrize("name", sorted(WRITES))
+def test_a_worker_survives_a_wrong_answer_to_what_was_done(bench, name):
+    sweep(bench, CASES[name], [*CASES[name].killers, *USUAL], at_once=6, done=True)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", CASES)
+def test_a_worker_survives_a_blip_of_every_code_that_may_pass(bench, name):
+    sweep(bench, CASES[name], PASSING, at_once=1)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", sorted(WRITES))
+def test_a_worker_survives_every_wrong_answer_to_what_was_done(bench, name):
+    sweep(bench, CASES[name], PASSING, at_once=1, done=True)
