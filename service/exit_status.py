@@ -22,7 +22,7 @@ MEANINGS = {
     PUBLICATION_FAILED: "a publication failed its own audit and was not written",
     UNAVAILABLE: "a broker, topic, port, database or disk is away or not free: try again when it is",
     INTERNAL: "a fault of Portcullis",
-    REFUSED: "the broker refused for good: the login, a right, a version or a size",
+    REFUSED: "the broker refused the login, or a right that is needed",
     INTERRUPTED: "interrupted",
     READER_GONE: "nobody read the output any more",
 }
@@ -35,8 +35,9 @@ def status_of(error: Exception) -> int:
     if isinstance(error, ours.GuaranteeError):
         return PUBLICATION_FAILED
     if isinstance(error, ours.UnavailableError):
-        final = import_module("service.kafka.errors").FinalError
-        return REFUSED if isinstance(error, final) else UNAVAILABLE
+        kafka = import_module("service.kafka.errors")
+        final = REFUSED if isinstance(error, kafka.DeniedError) else WRONG_USE
+        return final if isinstance(error, kafka.FinalError) else UNAVAILABLE
     return WRONG_USE if isinstance(error, ours.PortcullisError) else INTERNAL
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import socket
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,8 +43,14 @@ def serve(
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     settings = _settings({name: value for name, value in flags.items() if value is not None})
     _share_heaps()
-    # Before anything else is started: who finds the port taken has nothing to stop, and hears it at once.
-    sockets = listening(settings.host, settings.port, "choose another port with --port (0 takes any free one)")
+    with ExitStack() as stack:
+        # Before anything else is started: who finds the port taken has nothing to stop, and hears it at once.
+        remedy = "choose another port with --port (0 takes any free one)"
+        sockets = [stack.enter_context(each) for each in listening(settings.host, settings.port, remedy)]
+        _run(settings, sockets)
+
+
+def _run(settings: ServiceSettings, sockets: list[socket.socket]) -> None:
     config = uvicorn.Config(
         create_app(settings),
         log_config=None,

@@ -199,13 +199,8 @@ class Worker:
 
     def _look_at_topics(self) -> None:
         """Check the topics, and learn from them what decoding, encoding and restoring need."""
-        admin = self._client.admin()
-        try:
+        with closing(self._client.admin()) as admin:
             self._topics = prepare(admin, self.stream, self._settings, self._client.largest_request)
-        except RetriableError as error:
-            raise RetriableError(f"Kafka does not answer, check bootstrap_servers and the broker ({error})") from None
-        finally:
-            admin.close()
         if not self._is_open:
             self._open_readers()
         self._messages = MessageEncoder(self.stream, self._topics.output_partitions, self._topics.message_bytes)

@@ -95,7 +95,7 @@ def test_a_successor_goes_on_where_a_killed_worker_left_its_commits(town):
     first._finish = lambda: None
     town.stop()
     first._producer.close()
-    first._disconnect()
+    first._connections.close()
     town.feed(*people(100, 9, start=100))
     second = town.start()
     town.until(lambda: second.metrics.unready() is None)
@@ -313,6 +313,7 @@ def test_a_second_stream_into_the_same_output_is_refused(town):
 def test_of_two_streams_that_begin_with_an_output_at_the_same_moment_one_goes_on(town):
     """The second one begins and claims the output between the first one's look and its claim."""
     first, second = town.worker(), town.worker(renamed(town.stream, name=town.stream.name + "-2"))
+    assert first.open(threading.Event())
     begin = first._restorer.begin
 
     class Slow:
@@ -397,6 +398,7 @@ def test_a_state_that_is_not_stable_yet_is_waited_for(town):
             return Watermarks(0, 0)
 
     other = town.worker()
+    assert other.open(threading.Event())
     restorer = dataclasses.replace(other._restorer, reader=BeforeTheMarker(other._reader))
     assert restorer.restore(place, town.world.admin.group_offsets(town.stream.group)[place]).position == 1
     other.close()
@@ -407,6 +409,7 @@ def test_expired_group_offsets_are_replaced_by_the_last_state(world):
     try:
         run_once(town, event(1, 1), event(2, 2))
         other = town.worker()
+        assert other.open(threading.Event())
         other._restorer.consumer.committed = None
         restored = other._restorer.restore(Partition(town.stream.input, 0), None)
         assert restored.position == 2

@@ -26,7 +26,7 @@ from service.worker.topics import TopicError
         (TopicError("there is no such topic"), UNAVAILABLE),
         (PortError("another program listens there"), UNAVAILABLE),
         (DeniedError("not you"), REFUSED),
-        (InstanceTakenError("another worker has this name"), REFUSED),
+        (InstanceTakenError("another worker has this name"), WRONG_USE),
         (SettingsError("commit_interval: must be greater than 0"), WRONG_USE),
     ],
 )
