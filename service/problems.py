@@ -84,10 +84,14 @@ class ProblemError(Exception):
         self.problem = problem(kind, detail, errors)
 
     @classmethod
+    def of_problem(cls, found: Problem) -> ProblemError:
+        """Ends a request with a problem that was found elsewhere."""
+        return cls(found.type.removeprefix(PREFIX), found.detail, found.errors)
+
+    @classmethod
     def of(cls, error: PortcullisError, names: Collection[str] = ()) -> ProblemError:
         """The same for an error of the library; `names` are the declared fields, which may be named."""
-        found = problem_of(error, names)
-        return cls(found.type.removeprefix(PREFIX), found.detail, found.errors)
+        return cls.of_problem(problem_of(error, names))
 
 
 def problem(kind: str, detail: str, errors: Collection[Place] = ()) -> Problem:

@@ -41,6 +41,8 @@ class ServiceSettings(BaseSettings):
     max_table_bytes: int = Field(1 << 30, ge=1, description="largest table, as sent and unpacked")
     max_policy_bytes: int = Field(1 << 20, ge=1, description="largest policy")
     max_hierarchy_bytes: int = Field(8 << 20, ge=1, description="all hierarchy files of one request together")
+    policy_seconds: float = Field(10, ge=1, description="processor time that reading a policy may take")
+    policy_memory_bytes: int = Field(512 << 20, ge=1 << 26, description="memory that reading a policy may take")
     max_ratio: int = Field(200, ge=2, description="how many times larger a gzipped table may become")
     max_columns: int = Field(1_000, ge=1, description="columns of a table")
     receive_seconds: float = Field(30, gt=0, description="longest wait for the next part of a request")

@@ -72,7 +72,7 @@ Message: TypeAlias = Ready | Step | Done | Failed | Stopped
 def serve_tasks(pipe: Connection, memory: int) -> None:
     """Main function of the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    threading.Thread(target=die_with_parent, daemon=True).start()
     os.nice(_NICENESS)
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold records
@@ -123,7 +123,8 @@ class _Reporter:
             self._pipe.send(Step(phase, int(done), int(total)))
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Wait for the end of the process that has started this one, and end then."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])
