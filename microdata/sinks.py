@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from microdata.errors import DataError
+from microdata.errors import DataError, DiskFullError
 from microdata.lines import CsvLines, JsonLines, Lines
 from microdata.sources import format_of
 
@@ -64,6 +65,8 @@ def _whole(path: Path) -> Iterator[Path]:
         yield part
         part.replace(path)
     except OSError as error:
-        raise DataError(f"{path.name}: cannot be written ({error.strerror or 'input/output error'})") from None
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        kind = DiskFullError if full else DataError
+        raise kind(f"{path.name}: cannot be written ({error.strerror or 'input/output error'})") from None
     finally:
         part.unlink(missing_ok=True)

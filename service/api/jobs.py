@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+import math
 import time
-from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from typing import Annotated, Any
 
 import orjson
@@ -19,7 +20,7 @@ from service.api.light import LightRoute
 from service.api.policy_reader import GivenPolicy
 from service.api.tokens import Caller, Scope
 from service.api.uploads import Form, read_form, required
-from service.jobs import Job, JobKind, JobView, State, new_id
+from service.jobs import Job, JobKind, JobView, State, is_id, new_id
 from service.problems import Place, ProblemError
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
@@ -79,8 +80,7 @@ async def submit_job(
     request: Request, response: Response, service: InService, caller: Submitter, key: Key = None
 ) -> JobAnswer:
     """Take a table and a policy. The job runs later: follow its `Location`, or its events."""
-    parse = _reader(request, service, ("table",))
-    return await _submit(service, caller, response, "anonymize", key, parse)
+    return await _submit(service, caller, request, response, "anonymize", key)
 
 
 @router.post(
@@ -98,26 +98,26 @@ async def submit_audit(
 
     It is a job like others; what was found is its report.
     """
-    parse = _reader(request, service, ("published", "original"))
-    return await _submit(service, caller, response, "audit", key, parse)
+    return await _submit(service, caller, request, response, "audit", key)
 
 
-def _reader(request: Request, service: Service, tables: tuple[str, ...]) -> Callable[[str], Awaitable[Form]]:
-    return lambda job_id: read_form(request, service.limits, tables, service.files.upload(job_id))
+_TABLES: dict[JobKind, tuple[str, ...]] = {"anonymize": ("table",), "audit": ("published", "original")}
 
 
 async def _submit(
     service: Service,
     caller: Caller,
+    request: Request,
     response: Response,
     kind: JobKind,
     key: str | None,
-    parse: Callable[[str], Awaitable[Form]],
 ) -> JobAnswer:
     job_id = new_id()
     kept: Job | None = None
+    uploading = ExitStack()
     try:
-        form = await parse(job_id)
+        uploading.enter_context(service.files.uploading(job_id))
+        form = await read_form(request, service.limits, _TABLES[kind], service.files.upload(job_id))
         inputs = await run_in_threadpool(_inputs, service, kind, job_id, form)
         policy = await _policy(service, caller, form, for_table=kind == "anonymize")
         job = Job(
@@ -136,6 +136,7 @@ async def _submit(
     finally:
         if kept is None or kept.id != job_id:
             await run_in_threadpool(service.files.drop, job_id)
+        uploading.close()
     if kept is None:
         limit = service.settings.max_jobs_per_token
         raise ProblemError("too-many-jobs", f"{limit} jobs of this token wait or run; that is the limit.")
@@ -207,10 +208,13 @@ def _place(cursor: str | None) -> tuple[float, str] | None:
         return None
     try:
         moment, job_id = base64.urlsafe_b64decode(cursor.encode()).decode("ascii").split(" ")
-        return float(moment), job_id
+        before = (float(moment), job_id)
     except ValueError:
+        before = (math.nan, "")
+    if not (math.isfinite(before[0]) and is_id(before[1])):
         place = Place(path="after", reason="must be the `next` of an earlier page")
-        raise ProblemError("bad-parameter", "A parameter is not allowed.", [place]) from None
+        raise ProblemError("bad-parameter", "A parameter is not allowed.", [place])
+    return before
 
 
 @looking.get(

@@ -13,6 +13,7 @@ import uvicorn
 from pydantic import ValidationError
 
 from service.api import ServiceSettings, create_app
+from service.api.connections import guarded_protocol
 from service.cli.output import say
 
 _KEEP_ALIVE_SECONDS = 30
@@ -45,6 +46,7 @@ def serve(
         app,
         host=settings.host,
         port=settings.port,
+        http=guarded_protocol(settings),
         log_config=None,
         access_log=False,  # addresses of requests hold what users write; the metrics count them
         server_header=False,

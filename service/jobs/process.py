@@ -6,6 +6,7 @@ What is said over the pipe. To the process: a `Task`, or `STOP` while it works. 
 
 from __future__ import annotations
 
+import errno
 import logging
 import multiprocessing
 import os
@@ -95,6 +96,9 @@ def _answer(pipe: Connection, task: Task) -> bool:
         pipe.send(Stopped())
     except ProblemError as error:
         pipe.send(Failed(error.problem))
+    except OSError as error:
+        kind = "disk-full" if error.errno in {errno.ENOSPC, errno.EDQUOT} else "files-unavailable"
+        pipe.send(Failed(problem(kind, "Submit the job again when this has passed.")))
     except MemoryError:
         limit = f"Its process may use {resource.getrlimit(resource.RLIMIT_AS)[0] >> 20} MB."
         pipe.send(Failed(problem("out-of-memory", limit), last=True))

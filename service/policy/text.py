@@ -178,8 +178,9 @@ class _Reader:
         self._anchored: dict[str, tuple[Any, int]] = {}
         """What an anchor stands for, and how many values that is."""
 
-    def take(self, event: Any) -> None:
+    def take(self, given: Any) -> None:
         """Take the next event."""
+        event: Any = given
         if getattr(event, "tag", None) is not None:
             raise _refused(f"line {event.start_mark.line + 1}: tags (!…) are not allowed")
         match event:
@@ -195,7 +196,7 @@ class _Reader:
             case yaml.DocumentStartEvent():
                 self._documents += 1
                 if self._documents > 1:
-                    raise _refused(f"line {event.start_mark.line + 1}: expected a single document, here begins another")
+                    raise _refused(f"line {given.start_mark.line + 1}: expected a single document, here begins another")
 
     def _scalar(self, event: Any, anchor: str | None) -> None:
         if self._open and self._open[-1].wants_key:
@@ -205,8 +206,8 @@ class _Reader:
             self._count(1)
             self._put(_scalar(event.value) if event.implicit[0] else event.value, anchor, 1)
 
-    def _alias(self, event: Any, anchor: str) -> None:
-        if anchor not in self._anchored:
+    def _alias(self, event: Any, anchor: str | None) -> None:
+        if anchor is None or anchor not in self._anchored:
             raise _refused(f"alias {shown(anchor)} has no anchor before it, or contains itself")
         if self._open and self._open[-1].wants_key:
             raise _wrong_key(event)

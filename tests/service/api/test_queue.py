@@ -83,7 +83,7 @@ def test_a_renewed_lease_is_left_alone(stores):
     store = stores()
     store.add(job(), most=9)
     store.claim("alive", 0.01)
-    store.renew("alive", 60)
+    store.renew("alive", 60, [job.id])
     time.sleep(0.05)
     store.take_up()
     assert store.counts() == {"running": 1}
