@@ -38,9 +38,9 @@ def batch_sink(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.RecordBat
                 yield writer.write_batch
 
 
-def lines_for(path: Path) -> Lines | None:
-    """The line format of a text file, None for Parquet and Arrow."""
-    formats: dict[str, Lines] = {"csv": CsvLines(), "json": JsonLines()}
+def lines_for(path: Path, *, escape: bool = False) -> Lines | None:
+    """The line format of a text file, None for Parquet and Arrow; `escape` keeps spreadsheets from running formulas."""
+    formats: dict[str, Lines] = {"csv": CsvLines(escape=escape), "json": JsonLines()}
     return formats.get(format_of(path))
 
 
