@@ -8,6 +8,7 @@ from microdata.encoding import Encoded, encode
 from microdata.errors import (
     Cancelled,
     DataError,
+    DiskFullError,
     GuaranteeError,
     HierarchyError,
     InfeasibleError,
@@ -40,6 +41,7 @@ __all__ = [
     "Cancelled",
     "Category",
     "DataError",
+    "DiskFullError",
     "Encoded",
     "Geometry",
     "GuaranteeError",

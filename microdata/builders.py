@@ -109,15 +109,38 @@ def prefix_hierarchy(values: Iterable[Any], keep: Sequence[int] = (3, 2, 1)) -> 
 
 
 def _nested(numbers: NDArray[np.float64], levels: Sequence[NDArray[np.float64]]) -> Hierarchy:
-    """A tree over ascending numbers from group numbers per level, each level made of whole groups of the one before."""
+    """A tree over ascending numbers from group numbers per level, each level made of whole groups of the one before.
+
+    From the root down, a node for every group that is smaller than the one it lies in.
+    """
     texts = [str(int(number)) if number.is_integer() else str(number) for number in numbers.tolist()]
-    rows: list[list[str]] = [[text] for text in texts]
-    for group in [*levels, np.zeros(len(numbers))]:
-        first = np.searchsorted(group, group)
-        last = np.searchsorted(group, group, side="right") - 1
-        for row, low, high in zip(rows, first, last, strict=True):
-            row.append(texts[low] if low == high else f"[{texts[low]},{texts[high]}]")
-    return Hierarchy.from_rows(rows)
+    if len(set(texts)) < len(texts):
+        raise HierarchyError("two neighbouring numbers are written alike; widen the step")
+    root = _interval(texts, 0, len(texts) - 1)
+    edges: dict[str, str | None] = {root: None}
+    above, named = np.zeros(1, np.int64), [root]
+    for group in [*reversed(levels), np.arange(len(numbers))]:
+        first = np.flatnonzero(np.diff(group, prepend=np.nan))
+        last = np.append(first[1:], len(numbers)) - 1
+        inside = np.searchsorted(above, first, side="right") - 1
+        ends = np.append(above[1:], len(numbers)) - 1
+        labels = []
+        for low, high, place, same in zip(
+            first.tolist(),
+            last.tolist(),
+            inside.tolist(),
+            (last - first == (ends - above)[inside]).tolist(),
+            strict=True,
+        ):
+            labels.append(named[place] if same else _interval(texts, low, high))
+            if not same:
+                edges[labels[-1]] = named[place]
+        above, named = first, labels
+    return Hierarchy.from_parents(edges)
+
+
+def _interval(texts: Sequence[str], low: int, high: int) -> str:
+    return texts[low] if low == high else f"[{texts[low]},{texts[high]}]"
 
 
 def _rooted(rows: Iterable[Sequence[str]], root: str) -> Hierarchy:

@@ -32,6 +32,10 @@ class DataError(PortcullisError):
         self.fields = tuple(fields)
 
 
+class DiskFullError(DataError):
+    """A file that could not be written because there is no room for it; it may work later."""
+
+
 class InfeasibleError(PortcullisError):
     """A request that no publication can satisfy.
 

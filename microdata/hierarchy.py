@@ -61,35 +61,44 @@ class Hierarchy:
             raise HierarchyError(f"a hierarchy has one root, this mapping has {len(tree)}")
         edges: dict[str, str | None] = {}
         _collect(tree, None, edges)
-        return cls._from_parents(edges)
+        return cls.from_parents(edges)
 
     @classmethod
-    def from_rows(cls, rows: Iterable[Sequence[str]]) -> Hierarchy:
-        """Build from rows of labels, each from a leaf to the root.
+    def from_rows(cls, rows: Iterable[Sequence[str]], *, most_cells: int | None = None) -> Hierarchy:
+        """Build from rows of labels, each from a leaf to the root; at most so many labels in all of them.
 
         A label repeated along a row (`Other;Other;*`) is one node: that is how unbalanced trees are commonly written.
         """
         edges: dict[str, str | None] = {}
         leaves: set[str] = set()
-        number = 0
+        ways_up: set[tuple[str, ...]] = set()
+        number = cells = 0
         for number, row in enumerate(rows, start=1):
+            cells += len(row)
+            if most_cells is not None and cells > most_cells:
+                raise HierarchyError(f"there are more than {most_cells} labels in its rows, which is the limit")
             path = _path(row, number)
             if path[0] in leaves:
                 raise HierarchyError(f"label {path[0]!r} appears twice as a leaf (row {number})")
             leaves.add(path[0])
-            for label, parent in zip(path, [*path[1:], None], strict=True):
+            above = tuple(path[1:])
+            # Most leaves have neighbours below the same ancestors, which need to be looked at only once.
+            known = above in ways_up and path[0] not in edges
+            for label, parent in [(path[0], path[1])] if known else zip(path, [*above, None], strict=True):
                 if edges.setdefault(label, parent) != parent:
                     given = " and ".join(repr(p) if p else "no parent" for p in (edges[label], parent))
                     raise HierarchyError(f"label {label!r} has two parents: {given} (row {number})")
+            if above:
+                ways_up.add(above)
         if not number:
             raise HierarchyError("there are no rows")
         inner = leaves & {parent for parent in edges.values() if parent is not None}
         if inner:
             raise HierarchyError(f"label {min(inner)!r} is both a leaf and an inner node")
-        return cls._from_parents(edges)
+        return cls.from_parents(edges)
 
     @classmethod
-    def from_csv(cls, path: str | Path) -> Hierarchy:
+    def from_csv(cls, path: str | Path, *, most_cells: int | None = None) -> Hierarchy:
         """Read the field's common format: one row per leaf, leaf to root, separated by `;` or `,`."""
         path = Path(path)
         try:
@@ -99,18 +108,18 @@ class Hierarchy:
         except OSError as error:
             raise HierarchyError(f"{path}: cannot be read ({error.strerror})") from None
         try:
-            return cls.from_csv_text(text)
+            return cls.from_csv_text(text, most_cells=most_cells)
         except HierarchyError as error:
             raise HierarchyError(f"{path}: {error}") from None
 
     @classmethod
-    def from_csv_text(cls, text: str) -> Hierarchy:
+    def from_csv_text(cls, text: str, *, most_cells: int | None = None) -> Hierarchy:
         """The same, from the text of such a file."""
+        rows = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text))
         try:
-            rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text)) if any(row)]
+            return cls.from_rows((row for row in rows if any(row)), most_cells=most_cells)
         except csv.Error:
             raise HierarchyError("not readable as CSV") from None
-        return cls.from_rows(rows)
 
     @classmethod
     def flat(cls, leaves: Iterable[str], root: str = "*") -> Hierarchy:
@@ -118,8 +127,8 @@ class Hierarchy:
         return cls.from_mapping({root: list(leaves)})
 
     @classmethod
-    def _from_parents(cls, edges: Mapping[str, str | None]) -> Hierarchy:
-        """Number the nodes of a checked label → parent mapping whose siblings stand in their final order."""
+    def from_parents(cls, edges: Mapping[str, str | None]) -> Hierarchy:
+        """Build from a mapping of every label to its parent (None for the root), siblings in their final order."""
         children: dict[str, list[str]] = {label: [] for label in edges}
         roots = [label for label, parent in edges.items() if parent is None]
         for label, parent in edges.items():
@@ -253,6 +262,8 @@ def _path(row: Sequence[str], number: int) -> list[str]:
         cells.pop()
     if not cells:
         raise HierarchyError(f"row {number} is empty")
+    if len(set(cells)) == len(cells) and "" not in cells:
+        return cells
     for cell in cells:
         if not cell:
             raise HierarchyError(f"row {number} has an empty label between {cells[0]!r} and {cells[-1]!r}")

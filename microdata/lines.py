@@ -59,13 +59,16 @@ class CsvLines(Lines):
 
     _begin, _end = "", "\n"
 
+    def __init__(self, *, escape: bool = False) -> None:
+        self._escape = escape
+
     def head(self, names: Sequence[str]) -> bytes:
         """The names of the columns."""
-        return self.rows([self._cells(name, pa.array([name])) for name in names])
+        return self.rows([_quoted(pa.array([name])) for name in names])
 
     def _cells(self, name: str, texts: pa.Array) -> pa.Array:
         del name
-        return pc.fill_null(_quoted(texts), "")
+        return pc.fill_null(_quoted(_escaped(texts) if self._escape else texts), "")
 
     def _texts(self, column: pa.Array) -> pa.Array:
         return column.cast(pa.string()) if is_text(column.type) else _json_values(column)
@@ -96,6 +99,23 @@ class JsonLines(Lines):
 
 def _pairs(low: pa.Array, high: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise("[", low, ",", high, "]", "")
+
+
+_FORMULA = r"^'*[=+\-@\t\r]"
+_NUMBER = r"^[-+]?[0-9]*\.?[0-9]*([eE][-+]?[0-9]+)?$"
+
+
+def _escaped(texts: pa.Array) -> pa.Array:
+    """Texts that a spreadsheet would run get an apostrophe in front, as do those that look as if they had one."""
+    run = pc.and_(pc.match_substring_regex(texts, _FORMULA), pc.invert(pc.match_substring_regex(texts, _NUMBER)))
+    if not pc.any(run).as_py():
+        return texts
+    return pc.if_else(run, pc.binary_join_element_wise("'", texts, ""), texts)
+
+
+def unescaped(cells: pa.Array) -> pa.Array:
+    """Cells as they were before an apostrophe was put in front of formulas."""
+    return pc.replace_substring_regex(cells, r"^'('*[=+\-@\t\r])", r"\1")
 
 
 def _quoted(texts: pa.Array) -> pa.Array:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import orjson
@@ -18,10 +18,14 @@ from microdata.columns import check_fields, distinct, field_column, field_source
 from microdata.encoding import public_values, sensitive_codes
 from microdata.errors import DataError
 from microdata.generalizations import as_text, parse_label, side_texts
+from microdata.lines import unescaped
 from microdata.publication import Publication
 from microdata.refusals import RECORD, Reason, Refusals
 from microdata.schema import Attribute, Schema
 from microdata.sources import Chunk, column_chunks, format_of, line_chunks, reading
+
+Formulas: TypeAlias = Literal["escape", "keep"]
+"""Whether texts that a spreadsheet would run have an apostrophe in front of them in CSV files."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +66,7 @@ def published_of(publication: Publication) -> Published:
     return Published(table.schema, boxes, publication.classes[own], table.sensitive, table.public)
 
 
-def read_published(path: str | Path, schema: Schema) -> Published:
+def read_published(path: str | Path, schema: Schema, *, formulas: Formulas = "escape") -> Published:
     """Read a published file, whoever wrote it, and understand it by the schema.
 
     Rows are one class when they agree in all generalized values and, where there is a column `class`, in that.
@@ -74,8 +78,13 @@ def read_published(path: str | Path, schema: Schema) -> Published:
         optional = [class_column(schema), *schema.public]
         is_json = format_of(path) == "json"
         for chunk in _json_chunks(path, wanted) if is_json else column_chunks(path, wanted, optional):
-            sheet.add(chunk)
+            sheet.add(_unescaped(chunk) if formulas == "escape" and format_of(path) == "csv" else chunk)
         return sheet.published()
+
+
+def _unescaped(chunk: Chunk) -> Chunk:
+    columns = [unescaped(column) for column in chunk.columns.columns]
+    return replace(chunk, columns=pa.record_batch(columns, names=chunk.columns.schema.names))
 
 
 class _Sheet:

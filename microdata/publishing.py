@@ -22,7 +22,7 @@ from microdata.generalizations import box_cells, box_columns
 from microdata.lines import Lines
 from microdata.progress import Progress, silent
 from microdata.publication import Publication
-from microdata.published import Published, class_column, published_of
+from microdata.published import Formulas, Published, class_column, published_of
 from microdata.randomness import Words, system_words
 from microdata.sinks import line_sink, lines_for, write_columns
 
@@ -36,15 +36,21 @@ def published_columns(publication: Publication, *, words: Words = system_words) 
 
 
 def write_published(
-    publication: Publication, path: str | Path, *, words: Words = system_words, progress: Progress = silent
+    publication: Publication,
+    path: str | Path,
+    *,
+    words: Words = system_words,
+    progress: Progress = silent,
+    formulas: Formulas = "escape",
 ) -> None:
     """Write what a publication lets out as CSV, JSON lines, Parquet or Arrow, by the ending of the name.
 
-    Intervals are texts in CSV and lists of two numbers elsewhere. The file appears when it is complete.
+    Intervals are texts in CSV and lists of two numbers elsewhere. The file appears when it is complete. In CSV, a text
+    that a spreadsheet would run (`=…`, `+…`, `-…`, `@…`) gets an apostrophe in front, unless `formulas` are kept.
     """
     path = Path(path)
     sheet = _Sheet.of(publication, words)
-    lines = lines_for(path)
+    lines = lines_for(path, escape=formulas == "escape")
     if lines is None:
         write_columns(sheet.arrow_schema(), sheet.batches(progress), path)
         return

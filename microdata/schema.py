@@ -160,10 +160,11 @@ class Schema:
                 if name in seen:
                     raise SchemaError(f"{role}: field {name!r} is already declared as {seen[name]}")
                 seen[name] = role
-        for name, role in seen.items():
-            for other in seen:
-                if other.startswith(name + "."):
-                    raise SchemaError(f"{role}: field {name!r} contains the declared field {other!r}")
+        for other in seen:
+            for end in (place for place, letter in enumerate(other) if letter == "."):
+                name = other[:end]
+                if name in seen:
+                    raise SchemaError(f"{seen[name]}: field {name!r} contains the declared field {other!r}")
 
     def _check_sensitive(self) -> None:
         for attribute in self.sensitive:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from microdata.errors import DataError
+from microdata.errors import DataError, DiskFullError
 from microdata.lines import CsvLines, JsonLines, Lines
 from microdata.sources import format_of
 
@@ -37,9 +38,9 @@ def batch_sink(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.RecordBat
                 yield writer.write_batch
 
 
-def lines_for(path: Path) -> Lines | None:
-    """The line format of a text file, None for Parquet and Arrow."""
-    formats: dict[str, Lines] = {"csv": CsvLines(), "json": JsonLines()}
+def lines_for(path: Path, *, escape: bool = False) -> Lines | None:
+    """The line format of a text file, None for Parquet and Arrow; `escape` keeps spreadsheets from running formulas."""
+    formats: dict[str, Lines] = {"csv": CsvLines(escape=escape), "json": JsonLines()}
     return formats.get(format_of(path))
 
 
@@ -64,6 +65,8 @@ def _whole(path: Path) -> Iterator[Path]:
         yield part
         part.replace(path)
     except OSError as error:
-        raise DataError(f"{path.name}: cannot be written ({error.strerror or 'input/output error'})") from None
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        kind = DiskFullError if full else DataError
+        raise kind(f"{path.name}: cannot be written ({error.strerror or 'input/output error'})") from None
     finally:
         part.unlink(missing_ok=True)

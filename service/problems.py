@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from microdata import DataError, GuaranteeError, InfeasibleError, PortcullisError, SchemaError
+from microdata import DataError, DiskFullError, GuaranteeError, InfeasibleError, PortcullisError, SchemaError
 from service.policy import PolicyError, PolicyFile
 from service.policy import Problem as PolicyProblem
 from service.policy.policy import at_parameter
@@ -55,6 +55,10 @@ KINDS = {
     "job-too-long": Kind(500, "The job took longer than allowed"),
     "internal": Kind(500, "A fault of the service"),
     "not-ready": Kind(503, "The service is not ready"),
+    "database-unavailable": Kind(503, "The database does not answer"),
+    "database-locked": Kind(503, "The database is locked"),
+    "disk-full": Kind(503, "There is no room left on the disk"),
+    "files-unavailable": Kind(503, "The files of the service cannot be used"),
 }
 
 
@@ -84,10 +88,14 @@ class ProblemError(Exception):
         self.problem = problem(kind, detail, errors)
 
     @classmethod
+    def of_problem(cls, found: Problem) -> ProblemError:
+        """Ends a request with a problem that was found elsewhere."""
+        return cls(found.type.removeprefix(PREFIX), found.detail, found.errors)
+
+    @classmethod
     def of(cls, error: PortcullisError, names: Collection[str] = ()) -> ProblemError:
         """The same for an error of the library; `names` are the declared fields, which may be named."""
-        found = problem_of(error, names)
-        return cls(found.type.removeprefix(PREFIX), found.detail, found.errors)
+        return cls.of_problem(problem_of(error, names))
 
 
 def problem(kind: str, detail: str, errors: Collection[Place] = ()) -> Problem:
@@ -103,6 +111,8 @@ def problem_of(error: PortcullisError, names: Collection[str] = ()) -> Problem:
             return _policy_problem(error.problems, names)
         case InfeasibleError():
             return _policy_problem([at_parameter(error)], names)
+        case DiskFullError():
+            return problem("disk-full", "Submit the job again when there is room; the same Idempotency-Key will do.")
         case GuaranteeError():
             return problem("guarantee-failed", "This is a fault of Portcullis; nothing was published.")
         case DataError() if error.fields:

@@ -8,11 +8,13 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from service.api import about, jobs, policies, results, streams
+from service.api import about, jobs, results, streams
+from service.api import policies as policy_routes
 from service.api.context import Service
 from service.api.errors import install
 from service.api.metrics import HttpMetrics
 from service.api.middleware import Guard
+from service.api.policy_reader import PolicyReader
 from service.api.settings import ServiceSettings
 from service.console import ConsoleFiles
 from service.jobs import JobFiles, JobRunner, JobStore, RunnerLimits, open_database
@@ -34,6 +36,7 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         service.runner.start()
         yield
+        service.policies.close()
         service.runner.stop()
         service.store.close()
 
@@ -47,7 +50,7 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     )
     app.state.service = service
     install(app)
-    for router in (jobs.looking, *(part.router for part in (jobs, results, policies, streams, about))):
+    for router in (jobs.looking, *(part.router for part in (jobs, results, policy_routes, streams, about))):
         app.router.routes.extend(router.routes)  # one list: a router inside another is searched anew for each request
     app.mount("/", ConsoleFiles(), name="console")
     app.add_middleware(
@@ -71,4 +74,5 @@ def _service(settings: ServiceSettings) -> Service:
         table_bytes=settings.max_table_bytes,
     )
     runner = JobRunner(store, job_files, limits, metrics.job_ended)
-    return Service(settings, settings.all_tokens, store, job_files, runner, metrics)
+    policies = PolicyReader(seconds=settings.policy_seconds, memory=settings.policy_memory_bytes)
+    return Service(settings, settings.all_tokens, store, job_files, runner, metrics, policies)

@@ -13,6 +13,7 @@ from fastapi.security.base import SecurityBase
 from fastapi.security.utils import get_authorization_scheme_param
 
 from service.api.metrics import HttpMetrics
+from service.api.policy_reader import PolicyReader
 from service.api.settings import ServiceSettings
 from service.api.tokens import EVERYBODY, Caller, Scope, Token, find
 from service.api.uploads import Limits
@@ -33,6 +34,7 @@ class Service:
     files: JobFiles
     runner: JobRunner
     metrics: HttpMetrics
+    policies: PolicyReader
 
     @property
     def limits(self) -> Limits:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
 from microdata import PortcullisError
+from service.api.outages import outage
 from service.problems import KINDS, Place, Problem, ProblemError, problem, problem_of
+
+log = logging.getLogger(__name__)
 
 _BY_STATUS = {400: "bad-request", 404: "not-found", 405: "method-not-allowed", 416: "wrong-range"}
 _SENTENCES = {
@@ -26,7 +31,17 @@ _SENTENCES = {
     "string_too_long": "must have at most {max_length} characters",
     "string_too_short": "must have at least {min_length} characters",
 }
-_RETRY = {"too-many-jobs": "5", "not-ready": "2"}
+_RETRY = {
+    "too-many-jobs": "5",
+    "not-ready": "2",
+    "database-locked": "2",
+    "database-unavailable": "5",
+    "disk-full": "30",
+    "files-unavailable": "30",
+}
+
+
+_OUTAGES = ("database-unavailable", "database-locked", "disk-full", "files-unavailable")
 
 
 def install(app: FastAPI) -> None:
@@ -40,6 +55,15 @@ def install(app: FastAPI) -> None:
     async def _library(_: Request, error: PortcullisError) -> Response:
         return answer(problem_of(error))
 
+    @app.exception_handler(SQLAlchemyError)
+    @app.exception_handler(OSError)
+    async def _outage(_: Request, error: SQLAlchemyError | OSError) -> Response:
+        found = outage(error)
+        if found is None:
+            raise error
+        log.error("%s: %s", found.title, type(error).__name__)
+        return answer(found)
+
     @app.exception_handler(RequestValidationError)
     async def _parameters(_: Request, error: RequestValidationError) -> Response:
         return answer(problem("bad-parameter", "A parameter is not allowed.", [_place(one) for one in error.errors()]))
@@ -48,8 +72,11 @@ def install(app: FastAPI) -> None:
     async def _framework(request: Request, error: HTTPException) -> Response:
         kind = _BY_STATUS.get(error.status_code, "bad-request")
         headers = dict(error.headers or {})
+        allowed = _allow(request)
+        if kind == "not-found" and allowed:  # the console's files answer for every address, whatever the method
+            kind = "method-not-allowed"
         if kind == "method-not-allowed":
-            headers |= _allow(request)
+            headers |= allowed or {"Allow": "GET, HEAD"}
         return answer(problem(kind, f"{KINDS[kind].title}."), headers)
 
 
@@ -86,7 +113,7 @@ def _place(error: Mapping[str, Any]) -> Place:
 def documented(*kinds: str) -> dict[int | str, dict[str, Any]]:
     """The OpenAPI description of the problems that a route can answer with."""
     by_status: dict[int, list[str]] = {}
-    for kind in dict.fromkeys(("unauthorized", "forbidden", "bad-parameter", *kinds)):
+    for kind in dict.fromkeys(("unauthorized", "forbidden", "bad-parameter", *_OUTAGES, *kinds)):
         by_status.setdefault(KINDS[kind].status, []).append(kind)
     return {
         status: {

@@ -9,6 +9,7 @@ from typing import Any
 from microdata import Hierarchy, HierarchyError
 from service.policy import Policy, PolicyError, Problem, parse_policy
 from service.policy.errors import dotted
+from service.policy.hierarchies import Hierarchies
 from service.policy.text import parse_text
 from service.problems import ProblemError
 
@@ -35,10 +36,11 @@ HIERARCHIES_PART = {
 def given_policy(raw: bytes, hierarchies: Mapping[str, bytes]) -> tuple[Policy, str]:
     """The policy in this YAML or JSON text, and as JSON that needs no file beside it."""
     mapping = parse_text(_text(raw, "policy"))
+    trees = Hierarchies(None)
     for path, field in _fields(mapping):
         name = field.get("hierarchy")
         if isinstance(name, str):
-            field["hierarchy"] = _inline(name, hierarchies, f"{path}.hierarchy")
+            field["hierarchy"] = _inline(name, hierarchies, trees, f"{path}.hierarchy")
     return parse_policy(mapping), json.dumps(mapping, ensure_ascii=False)
 
 
@@ -60,13 +62,13 @@ def _fields(mapping: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield dotted(("schema", role, name)), field
 
 
-def _inline(name: str, hierarchies: Mapping[str, bytes], path: str) -> dict[str, Any]:
+def _inline(name: str, hierarchies: Mapping[str, bytes], trees: Hierarchies, path: str) -> dict[str, Any]:
     raw = hierarchies.get(name.replace("\\", "/").rpartition("/")[2])
     if raw is None:
         reason = "names a file; send it along as a part `hierarchies` with this file name, or write the tree inline"
         raise PolicyError([Problem(path, reason)])
     try:
-        return _nested(Hierarchy.from_csv_text(_text(raw, "hierarchy")))
+        return _nested(trees.from_text(_text(raw, "hierarchy")))
     except HierarchyError as error:
         raise PolicyError([Problem(path, str(error))]) from None
 

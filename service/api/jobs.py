@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+import math
 import time
-from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from typing import Annotated, Any
 
 import orjson
@@ -14,12 +15,12 @@ from fastapi.concurrency import run_in_threadpool
 from service.api.answers import JobAnswer, JobPage, as_json, shown_job
 from service.api.context import InService, JobId, Reader, Service, Submitter, visible_job
 from service.api.errors import documented
-from service.api.given_policy import EXAMPLE, FILE, HIERARCHIES_PART, POLICY_PART, given_policy
+from service.api.given_policy import EXAMPLE, FILE, HIERARCHIES_PART, POLICY_PART
 from service.api.light import LightRoute
+from service.api.policy_reader import GivenPolicy
 from service.api.tokens import Caller, Scope
 from service.api.uploads import Form, read_form, required
-from service.jobs import Job, JobKind, JobView, State, new_id
-from service.policy import Policy
+from service.jobs import Job, JobKind, JobView, State, is_id, new_id
 from service.problems import Place, ProblemError
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
@@ -79,8 +80,7 @@ async def submit_job(
     request: Request, response: Response, service: InService, caller: Submitter, key: Key = None
 ) -> JobAnswer:
     """Take a table and a policy. The job runs later: follow its `Location`, or its events."""
-    parse = _reader(request, service, ("table",))
-    return await _submit(service, caller, response, "anonymize", key, parse)
+    return await _submit(service, caller, request, response, "anonymize", key)
 
 
 @router.post(
@@ -98,31 +98,45 @@ async def submit_audit(
 
     It is a job like others; what was found is its report.
     """
-    parse = _reader(request, service, ("published", "original"))
-    return await _submit(service, caller, response, "audit", key, parse)
+    return await _submit(service, caller, request, response, "audit", key)
 
 
-def _reader(request: Request, service: Service, tables: tuple[str, ...]) -> Callable[[str], Awaitable[Form]]:
-    return lambda job_id: read_form(request, service.limits, tables, service.files.upload(job_id))
+_TABLES: dict[JobKind, tuple[str, ...]] = {"anonymize": ("table",), "audit": ("published", "original")}
 
 
 async def _submit(
     service: Service,
     caller: Caller,
+    request: Request,
     response: Response,
     kind: JobKind,
     key: str | None,
-    parse: Callable[[str], Awaitable[Form]],
 ) -> JobAnswer:
     job_id = new_id()
     kept: Job | None = None
+    uploading = ExitStack()
     try:
-        form = await parse(job_id)
-        job = await run_in_threadpool(_job, service, caller, kind, key, job_id, form)
+        uploading.enter_context(service.files.uploading(job_id))
+        form = await read_form(request, service.limits, _TABLES[kind], service.files.upload(job_id))
+        inputs = await run_in_threadpool(_inputs, service, kind, job_id, form)
+        policy = await _policy(service, caller, form, for_table=kind == "anonymize")
+        job = Job(
+            id=job_id,
+            token=caller.name,
+            kind=kind,
+            state="queued",
+            policy_name=policy.name,
+            policy=policy.text,
+            inputs=inputs,
+            created_at=time.time(),
+            idempotency_key=key,
+            digest=form.digest,
+        )
         kept = await run_in_threadpool(service.store.add, job, most=service.settings.max_jobs_per_token)
     finally:
         if kept is None or kept.id != job_id:
             await run_in_threadpool(service.files.drop, job_id)
+        uploading.close()
     if kept is None:
         limit = service.settings.max_jobs_per_token
         raise ProblemError("too-many-jobs", f"{limit} jobs of this token wait or run; that is the limit.")
@@ -133,8 +147,8 @@ async def _submit(
     return JobAnswer.of(kept, keep=service.settings.result_seconds)
 
 
-def _job(service: Service, caller: Caller, kind: JobKind, key: str | None, job_id: JobId, form: Form) -> Job:
-    """The job that a request stands for, everything checked that can be checked before it runs."""
+def _inputs(service: Service, kind: JobKind, job_id: JobId, form: Form) -> dict[str, str]:
+    """The files that a job of this kind works on; refused where one is missing."""
     inputs = dict(form.tables)
     if kind == "anonymize":
         required(form, "table")
@@ -146,33 +160,20 @@ def _job(service: Service, caller: Caller, kind: JobKind, key: str | None, job_i
         if ("original" in inputs) == ("distribution" in inputs):
             reason = "exactly one of original and distribution is needed"
             raise ProblemError("bad-upload", "A part is missing.", [Place(path="original", reason=reason)])
-    policy, text = _policy(service, form)
-    if kind == "anonymize":
-        policy.algorithm()  # refuses a policy for streams
-    return Job(
-        id=job_id,
-        token=caller.name,
-        kind=kind,
-        state="queued",
-        policy_name=policy.name,
-        policy=text,
-        inputs=inputs,
-        created_at=time.time(),
-        idempotency_key=key,
-        digest=form.digest,
-    )
+    return inputs
 
 
-def _policy(service: Service, form: Form) -> tuple[Policy, str]:
+async def _policy(service: Service, caller: Caller, form: Form, *, for_table: bool) -> GivenPolicy:
     if (form.policy is None) == (form.policy_name is None):
         reason = "exactly one of policy and policy_name is needed"
         raise ProblemError("bad-upload", "A part is missing.", [Place(path="policy", reason=reason)])
     if form.policy is not None:
-        return given_policy(form.policy, form.hierarchies)
-    stored = service.store.policy((form.policy_name or b"").decode("utf-8", errors="replace"))
+        return await service.policies.read(caller.name, form.policy, form.hierarchies, for_table=for_table)
+    name = (form.policy_name or b"").decode("utf-8", errors="replace")
+    stored = await service.read(service.store.policy, name) if name.isprintable() else None
     if stored is None:
         raise ProblemError("not-found", "There is no stored policy of this name.")
-    return given_policy(stored.text.encode(), {})
+    return await service.policies.read(caller.name, stored.text.encode(), for_table=for_table, stored=True)
 
 
 @looking.get(
@@ -207,10 +208,13 @@ def _place(cursor: str | None) -> tuple[float, str] | None:
         return None
     try:
         moment, job_id = base64.urlsafe_b64decode(cursor.encode()).decode("ascii").split(" ")
-        return float(moment), job_id
+        before = (float(moment), job_id)
     except ValueError:
+        before = (math.nan, "")
+    if not (math.isfinite(before[0]) and is_id(before[1])):
         place = Place(path="after", reason="must be the `next` of an earlier page")
-        raise ProblemError("bad-parameter", "A parameter is not allowed.", [place]) from None
+        raise ProblemError("bad-parameter", "A parameter is not allowed.", [place])
+    return before
 
 
 @looking.get(

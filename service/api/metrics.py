@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as Counts
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -34,7 +35,8 @@ class HttpMetrics:
             "portcullis_job_seconds", "Time of a job", buckets=_JOB_SECONDS, registry=self.registry
         )
         self._following = Gauge("portcullis_event_streams", "Clients that follow events", registry=self.registry)
-        self.followers = 0
+        self.followers: Counts[str] = Counts()
+        """How many streams of events each token has open."""
         self.registry.register(_Queue(store))
 
     def seen(self, scope: Scope, method: str, status: int, seconds: float) -> None:
@@ -49,15 +51,15 @@ class HttpMetrics:
         self._job_seconds.observe(seconds)
 
     @contextmanager
-    def following(self) -> Iterator[None]:
-        """Count a client while it follows events."""
-        self.followers += 1
-        self._following.set(self.followers)
+    def following(self, token: str) -> Iterator[None]:
+        """Count a client of this token while it follows events."""
+        self.followers[token] += 1
+        self._following.set(self.followers.total())
         try:
             yield
         finally:
-            self.followers -= 1
-            self._following.set(self.followers)
+            self.followers[token] -= 1
+            self._following.set(self.followers.total())
 
     def text(self) -> bytes:
         """Everything in Prometheus' text format."""

@@ -70,12 +70,7 @@ class Guard:
             await send(message)
 
         try:
-            if self._local_only and not _is_local(scope):
-                await answer(problem("forbidden", "Without tokens only this machine is served."))(
-                    scope, receive, guarded
-                )
-            else:
-                await self._app(scope, receive, guarded)
+            await (self._refused(scope) or self._app)(scope, receive, guarded)
         except _Enough:
             pass
         except Exception as error:  # noqa: BLE001 - the last line: nothing of it may be shown, it may quote a value
@@ -88,12 +83,26 @@ class Guard:
         finally:
             self._metrics.seen(scope, wanted, status, time.perf_counter() - started)
 
+    def _refused(self, scope: Scope) -> ASGIApp | None:
+        """The answer to a request that goes no further."""
+        if _is_ambiguous(scope):
+            refused = problem("bad-request", "Content-Length and Transfer-Encoding exclude each other.")
+            return answer(refused, {"Connection": "close"})
+        if self._local_only and not _is_local(scope):
+            return answer(problem("forbidden", "Without tokens only this machine is served."))
+        return None
+
 
 def _completed(given: Iterable[tuple[bytes, bytes]], extra: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     headers = list(given)
     present = {name.lower() for name, _ in headers}
     headers += [pair for pair in _HEADERS.items() if pair[0] not in present]
     return headers + extra
+
+
+def _is_ambiguous(scope: Scope) -> bool:
+    """Where such a request ends, a proxy may see otherwise; so the connection ends with it (RFC 9112, 6.1)."""
+    return {b"content-length", b"transfer-encoding"} <= {name.lower() for name, _ in scope["headers"]}
 
 
 def _is_local(scope: Scope) -> bool:

@@ -12,10 +12,12 @@ from fastapi.concurrency import run_in_threadpool
 from service.api.answers import PolicyAnswer, PolicyCheck, PolicyList
 from service.api.context import Admin, Anybody, InService, Service
 from service.api.errors import documented
-from service.api.given_policy import EXAMPLE, HIERARCHIES_PART, POLICY_PART, given_policy
+from service.api.given_policy import EXAMPLE, HIERARCHIES_PART, POLICY_PART
+from service.api.policy_reader import GivenPolicy
+from service.api.tokens import Caller
 from service.api.uploads import read_body, read_form
 from service.jobs import StoredPolicy
-from service.policy import Policy, PolicyError, Problem
+from service.policy import PolicyError, Problem
 from service.problems import Place, ProblemError, problem_of
 
 router = APIRouter(prefix="/v1/policies", tags=["policies"])
@@ -46,16 +48,18 @@ _BODY: dict[str, Any] = {
 _BODY_PROBLEMS = ("bad-request", "timeout", "too-large", "bad-upload")
 
 
-async def _given(request: Request, service: Service) -> tuple[Policy, str]:
+async def _given(request: Request, service: Service, caller: Caller) -> GivenPolicy:
     """The policy that a request brings: its body, or a multipart with hierarchy files."""
     limits = service.limits
     if request.headers.get("content-type", "").lower().startswith("multipart/"):
         form = await read_form(request, limits, (), None)
         if form.policy is None:
             raise ProblemError("bad-upload", "A part is missing.", [Place(path="policy", reason="is missing")])
-        return await run_in_threadpool(given_policy, form.policy, form.hierarchies)
+        return await service.policies.read(caller.name, form.policy, form.hierarchies)
     body = await read_body(request, limits.policy_bytes, limits.seconds)
-    return await run_in_threadpool(given_policy, body, {})
+    if not body.strip():
+        raise ProblemError("bad-request", "The request has no body; it must be the policy.")
+    return await service.policies.read(caller.name, body)
 
 
 @router.post(
@@ -67,9 +71,8 @@ async def _given(request: Request, service: Service) -> tuple[Policy, str]:
 )
 async def check_policy(request: Request, service: InService, caller: Anybody) -> PolicyCheck:
     """Say whether a policy can be used, and everything that is wrong with it."""
-    del caller
     try:
-        policy, _ = await _given(request, service)
+        policy = await _given(request, service, caller)
     except PolicyError as error:
         return PolicyCheck(usable=False, problems=problem_of(error).errors)
     return PolicyCheck(
@@ -77,8 +80,8 @@ async def check_policy(request: Request, service: InService, caller: Anybody) ->
         problems=[],
         name=policy.name,
         kind=policy.kind,
-        models={model.label: model.asked for model in policy.models()},
-        fingerprint=policy.fingerprint(),
+        models=dict(policy.models),
+        fingerprint=policy.fingerprint,
     )
 
 
@@ -104,11 +107,10 @@ async def put_policy(
     name: Name, request: Request, response: Response, service: InService, caller: Admin
 ) -> PolicyAnswer:
     """Keep a policy; jobs may then name it. It must carry the name that it is stored under."""
-    del caller
-    policy, text = await _given(request, service)
+    policy = await _given(request, service, caller)
     if policy.name != name:
         raise PolicyError([Problem("name", "must be the name in the address")])
-    stored = StoredPolicy(name, text, policy.fingerprint(), time.time())
+    stored = StoredPolicy(name, policy.text, policy.fingerprint, time.time())
     if await run_in_threadpool(service.store.put_policy, stored):
         response.status_code = 201
     return PolicyAnswer.of(stored)

@@ -145,31 +145,46 @@ def _finished(job: JobView) -> JobView:
 async def follow_job(job_id: JobId, service: InService, caller: Reader) -> Response:
     """The job whenever it changes, as server-sent events."""
     job = await visible_job(service, caller, job_id)
-    if service.metrics.followers >= service.settings.max_event_streams:
+    settings, followers = service.settings, service.metrics.followers
+    most, own = settings.max_event_streams, settings.max_event_streams_per_token
+    if followers.total() >= most or followers[caller.name] >= own:
         raise ProblemError("not-ready", "Too many clients follow events; ask for the job itself from time to time.")
-    headers = {"X-Accel-Buffering": "no"}
-    return StreamingResponse(_events(service, job), headers=headers, media_type="text/event-stream")
+    return _Events(service, caller.name, job)
+
+
+class _Events(StreamingResponse):
+    """Events of a job. It counts from the moment it is made, so that many that come at once are all seen."""
+
+    def __init__(self, service: Service, caller: str, job: JobView) -> None:
+        super().__init__(_events(service, job), headers={"X-Accel-Buffering": "no"}, media_type="text/event-stream")
+        self._following = service.metrics.following(caller)
+        self._following.__enter__()
+
+    async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._following.__exit__(None, None, None)
 
 
 async def _events(service: Service, job: JobView) -> AsyncIterator[bytes]:
-    with service.metrics.following():
-        until = time.monotonic() + _LONGEST_SECONDS
-        said, said_at = b"", 0.0
-        while time.monotonic() < until:
-            event = _event(service, job)
-            if event != said:
-                said, said_at = event, time.monotonic()
-                yield event
-            elif time.monotonic() - said_at > _QUIET_SECONDS:
-                said_at = time.monotonic()
-                yield b": still here\n\n"
-            if job.ended:
-                return
-            await asyncio.sleep(_LOOK_SECONDS)
-            found = await service.read(service.store.get, job.id)
-            if found is None:
-                return
-            job = found
+    until = time.monotonic() + _LONGEST_SECONDS
+    said, said_at = b"", 0.0
+    while time.monotonic() < until:
+        event = _event(service, job)
+        if event != said:
+            said, said_at = event, time.monotonic()
+            yield event
+        elif time.monotonic() - said_at > _QUIET_SECONDS:
+            said_at = time.monotonic()
+            yield b": still here\n\n"
+        if job.ended:
+            return
+        await asyncio.sleep(_LOOK_SECONDS)
+        found = await run_in_threadpool(service.store.get, job.id)  # nobody waits for it, so the event loop does not
+        if found is None:
+            return
+        job = found
 
 
 def _event(service: Service, job: JobView) -> bytes:

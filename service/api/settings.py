@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Self
 
@@ -41,10 +42,15 @@ class ServiceSettings(BaseSettings):
     max_table_bytes: int = Field(1 << 30, ge=1, description="largest table, as sent and unpacked")
     max_policy_bytes: int = Field(1 << 20, ge=1, description="largest policy")
     max_hierarchy_bytes: int = Field(8 << 20, ge=1, description="all hierarchy files of one request together")
+    policy_seconds: float = Field(10, ge=1, description="processor time that reading a policy may take")
+    policy_memory_bytes: int = Field(512 << 20, ge=1 << 26, description="memory that reading a policy may take")
     max_ratio: int = Field(200, ge=2, description="how many times larger a gzipped table may become")
     max_columns: int = Field(1_000, ge=1, description="columns of a table")
     receive_seconds: float = Field(30, gt=0, description="longest wait for the next part of a request")
     max_event_streams: int = Field(200, ge=1, description="clients that follow events at the same time")
+    max_event_streams_per_token: int = Field(50, ge=1, description="those of one token")
+    header_seconds: float = Field(10, gt=0, description="longest wait for the whole head of a request")
+    max_connections: int = Field(1_000, ge=1, description="connections at the same time")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -53,6 +59,8 @@ class ServiceSettings(BaseSettings):
                 "host: without tokens the service listens on loopback only (127.0.0.1); "
                 "make one with `portcullis token new` and put it into tokens_file"
             )
+        if not all(re.match(r"https?://[^/\s]", address) for address in self.workers):
+            raise ValueError("workers: an address begins with http:// or https:// and a host")
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ValueError("tls_certificate and tls_key belong together; one is missing")
         names = [token.name for token in self.all_tokens]

@@ -25,6 +25,8 @@ from service.problems import Place, ProblemError
 _BLOCK = 1 << 20
 _MOST_HEADER = 4_096
 _MOST_PARTS = 100
+_MOST_BOUNDARY = 70
+"""As RFC 2046 says."""
 _SMALL = 10 << 20
 """From this size on, unpacked, the ratio of a gzipped table counts."""
 
@@ -57,8 +59,11 @@ class Form:
 async def read_form(request: Request, limits: Limits, tables: tuple[str, ...], directory: Path | None) -> Form:
     """Read a multipart request with these parts for tables, beside policy, policy_name, hierarchies, distribution."""
     kind, options = parse_options_header(request.headers.get("content-type", ""))
-    if kind != b"multipart/form-data" or not options.get(b"boundary"):
-        raise ProblemError("bad-request", "The request must be multipart/form-data with a boundary.")
+    if kind != b"multipart/form-data" or not 0 < len(options.get(b"boundary", b"")) <= _MOST_BOUNDARY:
+        raise ProblemError(
+            "bad-request",
+            f"The request must be multipart/form-data with a boundary of 1 to {_MOST_BOUNDARY} characters.",
+        )
     reader = _Reader(limits, tables, directory)
     try:
         parser = MultipartParser(options[b"boundary"], reader.callbacks())

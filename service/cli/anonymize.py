@@ -36,7 +36,7 @@ def anonymize(
         seconds = time.monotonic() - started
         # Made before anything is written, so that a run that cannot be reported on leaves nothing behind.
         made = report_on(loaded, result, seconds=seconds, repeatable=seed is not None) if report or html else None
-        write_published(result.publication, out, words=words(seed), progress=progress)
+        write_published(result.publication, out, words=words(seed), progress=progress, formulas=loaded.table.formulas)
     if made and report:
         report.write_text(made.model_dump_json(indent=2), encoding="utf-8")
     if made and html:

@@ -26,7 +26,9 @@ def audit(
     loaded = load_policy(policy)
     with progress_bar() as progress:
         reading = read_table(original, loaded.schema, on_refused=loaded.table.on_refused, progress=progress)
-        result = privacy.audit(reading.table, read_published(published, loaded.schema), loaded.models())
+        result = privacy.audit(
+            reading.table, read_published(published, loaded.schema, formulas=loaded.table.formulas), loaded.models()
+        )
     if as_json:
         say_json(result.as_dict())
     else:

@@ -14,6 +14,7 @@ import uvicorn
 from pydantic import ValidationError
 
 from service.api import ServiceSettings, create_app
+from service.api.connections import guarded_protocol
 from service.cli.output import say
 from service.exit_status import INTERNAL
 from service.ports import address_of, listening
@@ -53,6 +54,7 @@ def serve(
 def _run(settings: ServiceSettings, sockets: list[socket.socket]) -> None:
     config = uvicorn.Config(
         create_app(settings),
+        http=guarded_protocol(settings),
         log_config=None,
         access_log=False,  # addresses of requests hold what users write; the metrics count them
         server_header=False,

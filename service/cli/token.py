@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,11 @@ from pydantic import ValidationError
 
 from service.api.tokens import Scope, new_token
 from service.cli.output import say
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
 
 token = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -34,7 +40,7 @@ def new(
         ) from None
     line = configured.model_dump_json()
     if append is not None:
-        with append.open("a", encoding="utf-8") as file:
+        with open(append, "a", encoding="utf-8", opener=_private) as file:
             file.write(f"{line}\n")
     say(f"token (keep it, it is not shown again): {text}")
     say(f"line for PORTCULLIS_TOKENS_FILE: {line}")

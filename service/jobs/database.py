@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+from contextlib import suppress
 from importlib.resources import files
 from typing import Any
 
@@ -64,7 +66,16 @@ def _postgresql(url: str) -> Engine:
     return create_engine(with_driver, pool_pre_ping=True, pool_size=8, connect_args={"connect_timeout": 5})
 
 
+def _keep_private(path: str | None) -> None:
+    """Nobody else may read the file, whatever the directory it is in; SQLite's other files take after it."""
+    if path and path != ":memory:":
+        with suppress(OSError):  # SQLite says better what is wrong
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            os.chmod(path, 0o600)  # noqa: PTH101 - as above
+
+
 def _sqlite(url: str) -> Engine:
+    _keep_private(make_url(url).database)
     # The connection used last: a write makes every other one forget the pages it has read.
     engine = create_engine(url, connect_args={"timeout": 10}, pool_use_lifo=True)
 

@@ -5,14 +5,20 @@ Ids are ours and checked; no part of a path comes from a user.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import secrets
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+_LOCK = "uploading"
+_BEGIN_SECONDS = 5.0
+"""Between the making of a directory and its lock."""
+_PROBE_BYTES = 1 << 16
 _ID = re.compile(r"[A-Za-z0-9_-]{32}")
 
 
@@ -37,6 +43,14 @@ class JobFiles:
         if not is_id(job_id):
             raise ValueError("not an id of a job")
         return self._root / job_id
+
+    @contextmanager
+    def uploading(self, job_id: str) -> Iterator[Path]:
+        """Where a job's upload goes, and a sign for others that somebody is at it, which ends with this process."""
+        path = self.upload(job_id)
+        with (path.parent / _LOCK).open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield path
 
     def upload(self, job_id: str) -> Path:
         """Where a job's upload is."""
@@ -67,18 +81,35 @@ class JobFiles:
         shutil.rmtree(self._of(job_id), ignore_errors=True)
 
     def check(self) -> None:
-        """Raise unless files can be written."""
+        """Raise unless files can be written, with something in them: a full disk still takes empty ones."""
         probe = self._root / f".probe-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
+        try:
+            with probe.open("wb") as file:
+                file.write(bytes(_PROBE_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+        finally:
+            probe.unlink(missing_ok=True)
 
     def with_upload(self) -> Iterator[str]:
         """Ids whose upload is still there."""
         return (path.name for path in self._root.iterdir() if is_id(path.name) and (path / "upload").is_dir())
 
-    def older_than(self, seconds: float) -> Iterator[str]:
-        """Ids whose directory has not changed for so long."""
-        limit = time.time() - seconds
+    def left(self) -> Iterator[str]:
+        """Ids that nobody uploads to, however long that takes; those of a process that died are among them at once."""
+        limit = time.time() - _BEGIN_SECONDS
         for path in self._root.iterdir():
-            if is_id(path.name) and path.stat().st_mtime < limit:
-                yield path.name
+            with suppress(FileNotFoundError):  # somebody else was quicker
+                if is_id(path.name) and path.stat().st_mtime < limit and not _is_locked(path / _LOCK):
+                    yield path.name
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        with path.open("rb+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False

@@ -6,6 +6,7 @@ What is said over the pipe. To the process: a `Task`, or `STOP` while it works. 
 
 from __future__ import annotations
 
+import errno
 import logging
 import multiprocessing
 import os
@@ -72,7 +73,7 @@ Message: TypeAlias = Ready | Step | Done | Failed | Stopped
 def serve_tasks(pipe: Connection, memory: int) -> None:
     """Main function of the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    threading.Thread(target=die_with_parent, daemon=True).start()
     os.nice(_NICENESS)
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold records
@@ -95,6 +96,9 @@ def _answer(pipe: Connection, task: Task) -> bool:
         pipe.send(Stopped())
     except ProblemError as error:
         pipe.send(Failed(error.problem))
+    except OSError as error:
+        kind = "disk-full" if error.errno in {errno.ENOSPC, errno.EDQUOT} else "files-unavailable"
+        pipe.send(Failed(problem(kind, "Submit the job again when this has passed.")))
     except MemoryError:
         limit = f"Its process may use {resource.getrlimit(resource.RLIMIT_AS)[0] >> 20} MB."
         pipe.send(Failed(problem("out-of-memory", limit), last=True))
@@ -123,7 +127,8 @@ class _Reporter:
             self._pipe.send(Step(phase, int(done), int(total)))
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Wait for the end of the process that has started this one, and end then."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])

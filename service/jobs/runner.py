@@ -33,7 +33,6 @@ _LOOK_SECONDS = 0.25
 _SWEEP_SECONDS = 2.0
 _RESTART_SECONDS = 1.0
 _TIDY_SECONDS = 30.0
-_ORPHAN_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -140,26 +139,31 @@ class JobRunner:
         if job is None:
             return False
         self._files.drop_result(job.id, job.attempts - 1)  # what a runner that died had begun
-        upload = self._files.upload(job.id)
-        slot.give(
-            job,
-            Task(
-                kind=job.kind,
-                policy=job.policy,
-                inputs={part: str(upload / name) for part, name in job.inputs.items()},
-                out=str(self._files.new_result(job.id, job.attempts)),
-                most_columns=self._limits.columns,
-                most_bytes=self._limits.table_bytes,
-            ),
-        )
+        try:
+            task = self._task(job)
+        except OSError:
+            self._store.give_back(job)
+            raise
+        slot.give(job, task)
         return True
+
+    def _task(self, job: Job) -> Task:
+        upload = self._files.upload(job.id)
+        return Task(
+            kind=job.kind,
+            policy=job.policy,
+            inputs={part: str(upload / name) for part, name in job.inputs.items()},
+            out=str(self._files.new_result(job.id, job.attempts)),
+            most_columns=self._limits.columns,
+            most_bytes=self._limits.table_bytes,
+        )
 
     def _look_at_leases(self) -> None:
         busy = [slot for slot in self._slots if slot.job is not None]
         if not busy:
             return
         if self._is_due("renew", self._limits.lease / 4):
-            self._store.renew(self._name, self._limits.lease)
+            self._store.renew(self._name, self._limits.lease, [slot.job.id for slot in busy if slot.job is not None])
         held = {(one.id, one.attempt): one.cancel for one in self._store.held(self._name)}
         for slot in busy:
             assert slot.job is not None
@@ -232,7 +236,7 @@ class JobRunner:
 
     def _tidy(self) -> None:
         """Delete what a service that died had no time to delete."""
-        for job_id in self._store.unknown(list(self._files.older_than(_ORPHAN_SECONDS))):
+        for job_id in self._store.unknown(list(self._files.left())):
             self._files.drop(job_id)
         for job_id in self._store.over(list(self._files.with_upload())):
             self._files.drop_upload(job_id)

@@ -27,6 +27,7 @@ from service.jobs.tables import JOBS, POLICIES
 from service.problems import Problem, problem
 
 MOST_ATTEMPTS = 2
+_PASSING = {problem(kind, "").type for kind in ("disk-full", "job-killed", "job-interrupted")}
 _SEEN = [JOBS.c[field.name] for field in fields(JobView)]
 _LOOK = select(*_SEEN).where(JOBS.c.id == bindparam("id"))
 
@@ -80,7 +81,10 @@ class JobStore:
                     connection.execute(lock, {"token": job.token})
                 same = and_(JOBS.c.token == job.token, JOBS.c.idempotency_key == job.idempotency_key)
                 if job.idempotency_key and (row := connection.execute(select(JOBS).where(same)).first()):
-                    return _job(row)
+                    earlier = _job(row)
+                    if not _may_be_tried_again(earlier):
+                        return earlier
+                    connection.execute(update(JOBS).where(same).values(idempotency_key=None))
                 unfinished = and_(JOBS.c.token == job.token, JOBS.c.state.in_(("queued", "running")))
                 if (connection.scalar(select(func.count()).select_from(JOBS).where(unfinished)) or 0) >= most:
                     return None
@@ -156,9 +160,9 @@ class JobStore:
             )
             return _job(connection.execute(taken).one())
 
-    def renew(self, runner: str, lease: float) -> None:
-        """Keep the jobs of a runner that lives."""
-        mine = and_(JOBS.c.runner == runner, JOBS.c.state == "running")
+    def renew(self, runner: str, lease: float, ids: Collection[str]) -> None:
+        """Keep these jobs of a runner that lives; one that it has lost is taken up by others."""
+        mine = and_(JOBS.c.runner == runner, JOBS.c.state == "running", JOBS.c.id.in_(ids))
         with self._engine.begin() as connection:
             connection.execute(update(JOBS).where(mine).values(lease_until=time.time() + lease))
 
@@ -260,6 +264,11 @@ class JobStore:
         """Remove a policy; False where there is none."""
         with self._engine.begin() as connection:
             return connection.execute(delete(POLICIES).where(POLICIES.c.name == name)).rowcount == 1
+
+
+def _may_be_tried_again(job: Job) -> bool:
+    """Whether a job failed for a reason that passes: the same request then makes a new one."""
+    return job.state == "failed" and json.loads(job.problem or "{}").get("type") in _PASSING
 
 
 def _attempt(job: Job) -> Any:

@@ -72,12 +72,14 @@ def _anonymize(policy: Policy, task: Task, progress: Progress) -> str:
     progress("report", 0, len(result.publication.table))
     report = report_on(policy, result, seconds=time.monotonic() - started)
     for ending in RESULTS:
-        write_published(result.publication, Path(task.out) / f"result.{ending}", progress=progress)
+        write_published(
+            result.publication, Path(task.out) / f"result.{ending}", progress=progress, formulas=policy.table.formulas
+        )
     return report.model_dump_json()
 
 
 def _audit(policy: Policy, task: Task, progress: Progress) -> str:
-    published = read_published(Path(task.inputs["published"]), policy.schema)
+    published = read_published(Path(task.inputs["published"]), policy.schema, formulas=policy.table.formulas)
     progress("read", len(published), len(published))
     if "original" in task.inputs:
         path = Path(task.inputs["original"])

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from microdata import PortcullisError
 from microdata.errors import nearest_hint
+
+MAX_PROBLEMS = 100
+"""Problems of one policy that are told."""
+_LONGEST_NAME = 100
 
 
 class Problem(NamedTuple):
@@ -32,7 +37,7 @@ class PolicyError(PortcullisError):
     """A policy that cannot be used. `problems` lists everything that is wrong with it."""
 
     def __init__(self, problems: Iterable[Problem], source: str = "") -> None:
-        self.problems = tuple(problems)
+        self.problems = _first(problems)
         self.source = source
         head = f"{source}: " if source else ""
         if len(self.problems) == 1:
@@ -42,6 +47,14 @@ class PolicyError(PortcullisError):
             super().__init__(f"{head}{len(self.problems)} problems{lines}")
 
 
+def _first(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """As many as somebody may want to read: a small text can be wrong in a hundred thousand places."""
+    found = tuple(islice(problems, MAX_PROBLEMS + 1))
+    if len(found) <= MAX_PROBLEMS:
+        return found
+    return (*found[:-1], Problem("", f"there are more problems; these are the first {MAX_PROBLEMS}"))
+
+
 def dotted(path: Iterable[str | int]) -> str:
     """`("schema", "public", 0)` as `schema.public[0]`; a name that holds a dot is quoted."""
     text = ""
@@ -49,7 +62,8 @@ def dotted(path: Iterable[str | int]) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            name = f"'{part}'" if "." in part or not part else part
+            short = part if len(part) <= _LONGEST_NAME else f"{part[:_LONGEST_NAME]}…"
+            name = f"'{short}'" if "." in part or not part else short
             text += f".{name}" if text else name
     return text
 
@@ -68,6 +82,7 @@ def shown(value: object) -> str:
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
     """The reason for refusing a key, with the nearest known one."""
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    # Comparing takes time in proportion to the product of both lengths.
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5) if len(key) <= _LONGEST_NAME else []
     hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(sorted(known)) or 'none'}"
     return f"unknown key; {hint}"

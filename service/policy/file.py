@@ -142,6 +142,10 @@ class TableSection(Section):
     on_refused: Literal["stop", "drop"] = Field(
         default="stop", description="whether rows that the schema refuses stop the run or are left out and counted"
     )
+    formulas: Literal["escape", "keep"] = Field(
+        default="escape",
+        description="whether a published CSV text that a spreadsheet would run (=, +, -, @) gets an apostrophe",
+    )
 
 
 class PolicyFile(Section):

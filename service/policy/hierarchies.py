@@ -24,15 +24,27 @@ from service.policy.validation import validated
 
 MAX_LEAVES = 200_000
 """Leaves that a builder makes at most: a few characters of a policy must not fill the memory."""
+MAX_CELLS = 1_000_000
+"""Leaves times levels of all hierarchies of a policy together: that many labels are written out for them."""
+MAX_CELLS_OF_FILES = 10_000_000
+"""The same for a policy that is a file on this machine, whose author waits for it and takes nobody else's time."""
+
+MAX_PREFIXED = 100
+"""Characters of a value that is known by its prefixes: each level writes it out once more."""
 
 Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Whole: TypeAlias = Annotated[int, Field(ge=1)]
+PrefixedText: TypeAlias = Annotated[str, Field(max_length=MAX_PREFIXED)]
 
 
 class Builder(Section):
     """Makes a hierarchy from a few parameters."""
 
     builder: str
+
+    @abstractmethod
+    def shape(self) -> tuple[float, int]:
+        """How many leaves and how many levels it will have at most, leaves and root among them."""
 
     @abstractmethod
     def build(self) -> Hierarchy:
@@ -48,9 +60,12 @@ class Intervals(Builder):
     step: Positive = Field(default=1.0, description="distance between neighbouring numbers")
     widths: list[Positive] = Field(default=[5.0, 10.0, 20.0], min_length=1, description="of the intervals, ascending")
 
+    def shape(self) -> tuple[float, int]:
+        """A level per width."""
+        return (self.max - self.min) / self.step + 1, len(self.widths) + 2
+
     def build(self) -> Hierarchy:
         """Intervals from `min` to `max`."""
-        _check_size((self.max - self.min) / self.step + 1)
         return interval_hierarchy(self.min, self.max, self.widths, step=self.step)
 
 
@@ -60,6 +75,10 @@ class Quantiles(Builder):
     builder: Literal["quantiles"]
     values: list[Finite] = Field(min_length=1, max_length=MAX_LEAVES, description="numbers, repeated ones too")
     levels: list[Whole] = Field(default=[16, 4], min_length=1, description="intervals per level, descending")
+
+    def shape(self) -> tuple[float, int]:
+        """A leaf per value."""
+        return len(self.values), len(self.levels) + 2
 
     def build(self) -> Hierarchy:
         """Quantiles of the values."""
@@ -76,9 +95,12 @@ class Dates(Builder):
         default=["day", "month", "quarter", "year"], min_length=1, description="from fine to coarse"
     )
 
+    def shape(self) -> tuple[float, int]:
+        """A leaf per day."""
+        return (self.end - self.start).days + 1, len(self.levels) + 1
+
     def build(self) -> Hierarchy:
         """Days from `start` to `end`."""
-        _check_size((self.end - self.start).days + 1)
         return date_hierarchy(self.start, self.end, self.levels)
 
 
@@ -86,8 +108,16 @@ class Prefixes(Builder):
     """Texts such as postcodes by their first characters."""
 
     builder: Literal["prefixes"]
-    values: list[str] = Field(min_length=1, max_length=MAX_LEAVES, description="all values, as texts")
-    keep: list[Whole] = Field(default=[3, 2, 1], min_length=1, description="characters kept per level, descending")
+    values: list[PrefixedText] = Field(
+        min_length=1, max_length=MAX_LEAVES, description=f"all values, as texts of at most {MAX_PREFIXED} characters"
+    )
+    keep: list[Whole] = Field(
+        default=[3, 2, 1], min_length=1, max_length=MAX_PREFIXED, description="characters kept per level, descending"
+    )
+
+    def shape(self) -> tuple[float, int]:
+        """A leaf per value."""
+        return len(self.values), len(self.keep) + 2
 
     def build(self) -> Hierarchy:
         """Prefixes of the values."""
@@ -102,24 +132,51 @@ BUILDERS: dict[str, type[Builder]] = {
 }
 
 
-def resolve_hierarchy(source: str | Mapping[str, Any], base: Path | None, at: tuple[str, ...]) -> Hierarchy:
-    """The tree that a policy names. Without `base`, a policy came from outside and no file is opened for it."""
-    if isinstance(source, str):
-        if base is None:
-            raise HierarchyError("a policy that is not a file on this machine cannot name files; write it inline")
-        return Hierarchy.from_csv(base / source)
-    name = source.get("builder")
-    if not isinstance(name, str):
-        _check_labels(source)
-        return Hierarchy.from_mapping(source)
-    if name not in BUILDERS:
-        raise PolicyError([Problem(dotted((*at, "builder")), f"must be one of {', '.join(BUILDERS)}", shown(name))])
-    return validated(BUILDERS[name], source, at).build()
+class Hierarchies:
+    """Resolves the hierarchies of one policy, and keeps them together below a limit.
 
+    Without a `base` directory a policy came from outside, and no file is opened for it.
+    """
 
-def _check_size(leaves: float) -> None:
-    if leaves > MAX_LEAVES:
-        raise HierarchyError(f"at most {MAX_LEAVES} leaves are built, these parameters make {leaves:.0f}")
+    def __init__(self, base: Path | None) -> None:
+        self._base = base
+        self._most = MAX_CELLS if base is None else MAX_CELLS_OF_FILES
+        self._left = self._most
+
+    def resolve(self, source: str | Mapping[str, Any], at: tuple[str, ...]) -> Hierarchy:
+        """The tree that a policy names."""
+        if isinstance(source, str):
+            if self._base is None:
+                raise HierarchyError("a policy that is not a file on this machine cannot name files; write it inline")
+            return self._counted(Hierarchy.from_csv(self._base / source, most_cells=self._left))
+        name = source.get("builder")
+        if not isinstance(name, str):
+            _check_labels(source)
+            return self._counted(Hierarchy.from_mapping(source))
+        if name not in BUILDERS:
+            raise PolicyError([Problem(dotted((*at, "builder")), f"must be one of {', '.join(BUILDERS)}", shown(name))])
+        builder = validated(BUILDERS[name], source, at)
+        leaves, levels = builder.shape()
+        if leaves > MAX_LEAVES:
+            raise HierarchyError(f"at most {MAX_LEAVES} leaves are built, these parameters make {leaves:.0f}")
+        self._take(int(leaves), levels)
+        return builder.build()
+
+    def from_text(self, text: str) -> Hierarchy:
+        """The tree in the text of a CSV file that came along."""
+        return self._counted(Hierarchy.from_csv_text(text, most_cells=self._left))
+
+    def _counted(self, tree: Hierarchy) -> Hierarchy:
+        self._take(tree.size, int(tree.height[0]) + 1)
+        return tree
+
+    def _take(self, leaves: int, levels: int) -> None:
+        self._left -= leaves * levels
+        if self._left < 0:
+            raise HierarchyError(
+                f"{leaves} leaves on {levels} levels are too many: all hierarchies of a policy together have at most "
+                f"{self._most} leaves times levels"
+            )
 
 
 def _check_labels(source: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,14 +25,16 @@ from privacy import Guarantee, Model, check_domains
 from service.policy.errors import PolicyError, Problem, dotted, shown
 from service.policy.file import CategoryField, NumberField, PolicyFile, StreamSection, TableSection
 from service.policy.fingerprint import fingerprint
-from service.policy.hierarchies import resolve_hierarchy
+from service.policy.hierarchies import Hierarchies
 from service.policy.text import parse_text, read_policy_text
 from service.policy.validation import validated
 from static_algos import STATIC_ALGORITHMS, StaticAlgorithm
 from stream_algos import STREAM_ALGORITHMS, Engine
 
 MAX_VALUES = 1_000_000
-"""Values of a sensitive domain: there is one count for each of them."""
+"""Values of all sensitive domains together: there is one count for each of them."""
+MAX_FIELDS = 1_000
+"""Fields that a policy declares."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +113,11 @@ def load_policy(path: str | Path) -> Policy:
 
 def parse_policy(source: Mapping[str, Any] | str, base: Path | None = None) -> Policy:
     """The policy in this text or mapping. Without a `base` directory no hierarchy is read from a file."""
-    file = validated(PolicyFile, parse_text(source) if isinstance(source, str) else source)
+    given = parse_text(source) if isinstance(source, str) else source
+    _check_fields(given.get("schema"))
+    file = validated(PolicyFile, given)
     problems: list[Problem] = []
-    schema = _schema(file, base, problems)
+    schema = _schema(file, Hierarchies(base), problems)
     parameters = _parameters(file, problems)
     if problems or schema is None or parameters is None:
         raise PolicyError(problems)
@@ -124,16 +128,24 @@ def parse_policy(source: Mapping[str, Any] | str, base: Path | None = None) -> P
     return policy
 
 
-def _schema(file: PolicyFile, base: Path | None, problems: list[Problem]) -> Schema | None:
+def _check_fields(schema: object) -> None:
+    """First of all: every field that is wrong is a problem to describe."""
+    roles = [schema.get(role) for role in ("quasi", "sensitive", "public")] if isinstance(schema, Mapping) else []
+    fields = sum(len(fields) for fields in roles if isinstance(fields, Mapping | list))
+    if fields > MAX_FIELDS:
+        raise PolicyError([Problem("schema", f"at most {MAX_FIELDS} fields are declared", f"{fields} of them")])
+
+
+def _schema(file: PolicyFile, trees: Hierarchies, problems: list[Problem]) -> Schema | None:
     section = file.schema_
-    quasi = [_attribute(("schema", "quasi", name), field, base, problems) for name, field in section.quasi.items()]
+    quasi = [_attribute(("schema", "quasi", name), field, trees, problems) for name, field in section.quasi.items()]
     sensitive = []
     for name, field in section.sensitive.items():
         path = ("schema", "sensitive", name)
         if "weight" in field.model_fields_set:
             problems.append(Problem(dotted((*path, "weight")), "only quasi-identifiers have a weight; leave it out"))
-        sensitive.append(_attribute(path, field, base, problems))
-    problems.extend(_too_large(one) for one in sensitive if one and (one.size or 0) > MAX_VALUES)
+        sensitive.append(_attribute(path, field, trees, problems))
+    problems.extend(_too_many_values([one for one in sensitive if one]))
     if problems:
         return None
     try:
@@ -149,10 +161,18 @@ def _schema(file: PolicyFile, base: Path | None, problems: list[Problem]) -> Sch
         return None
 
 
-def _too_large(attribute: Attribute) -> Problem:
-    path = dotted(("schema", "sensitive", attribute.name))
-    reason = f"its distribution is measured value by value, over at most {MAX_VALUES} of them; declare a coarser step"
-    return Problem(path, reason, f"a domain of {attribute.size} values")
+def _too_many_values(sensitive: Collection[Attribute]) -> Iterator[Problem]:
+    """Those of these attributes from which on there are too many values."""
+    values = 0
+    for attribute in sensitive:
+        values += attribute.size or 0
+        if values > MAX_VALUES:
+            reason = (
+                f"its distribution is measured value by value, over at most {MAX_VALUES} of them (of all sensitive "
+                "attributes together); declare a coarser step"
+            )
+            path = dotted(("schema", "sensitive", attribute.name))
+            yield Problem(path, reason, f"a domain of {attribute.size} values")
 
 
 def _located(error: SchemaError) -> Problem:
@@ -162,13 +182,13 @@ def _located(error: SchemaError) -> Problem:
 
 
 def _attribute(
-    path: tuple[str, ...], field: NumberField | CategoryField, base: Path | None, problems: list[Problem]
+    path: tuple[str, ...], field: NumberField | CategoryField, trees: Hierarchies, problems: list[Problem]
 ) -> Attribute | None:
     name = path[-1]
     try:
         if isinstance(field, NumberField):
             return Number(name, field.min, field.max, field.integer, field.step)
-        return Category(name, resolve_hierarchy(field.hierarchy, base, (*path, "hierarchy")), field.other)
+        return Category(name, trees.resolve(field.hierarchy, (*path, "hierarchy")), field.other)
     except PolicyError as error:
         problems.extend(error.problems)
     except HierarchyError as error:

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from service.policy.errors import PolicyError, Problem
+from service.policy.errors import PolicyError, Problem, shown
 
 MAX_BYTES = 1024 * 1024
 MAX_NODES = 200_000
 MAX_DEPTH = 60
+MAX_DIGITS = 400
 _TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
+_TOO_MANY = f"more than {MAX_NODES} values, aliases expanded; put large hierarchies into CSV files"
 
 
 def read_policy_text(path: Path) -> str:
@@ -62,27 +66,36 @@ def _refused(reason: str) -> PolicyError:
 def _parse_json_or_yaml(text: str) -> Any:
     """A text in braces is JSON, or YAML in its flow style."""
     try:
-        json.loads(text)
-    except (ValueError, RecursionError):
+        return _loads(text)
+    except json.JSONDecodeError:
         return _parse_yaml(text)
-    return _parse_json(text)
 
 
 def _parse_json(text: str) -> Any:
     try:
-        value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+        return _loads(text)
     except json.JSONDecodeError as error:
         raise _refused(f"JSON syntax, line {error.lineno}, column {error.colno}: {error.msg}") from None
+
+
+def _loads(text: str) -> Any:
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_distinct, parse_constant=_no_constant, parse_int=_whole, parse_float=_fraction
+        )
     except RecursionError:
         raise _refused(_TOO_DEEP) from None
-    _check_depth(value)
+    _check_size(value)
     return value
 
 
-def _check_depth(value: Any) -> None:
-    level = [value]
+def _check_size(value: Any) -> None:
+    level, nodes = [value], 1
     for _ in range(MAX_DEPTH + 1):
         level = [child for node in level for child in _children(node)]
+        nodes += len(level)
+        if nodes > MAX_NODES:
+            raise _refused(_TOO_MANY)
         if not level:
             return
     raise _refused(_TOO_DEEP)
@@ -97,51 +110,53 @@ def _children(node: Any) -> list[Any]:
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in result if keys.count(key) > 1)
-        raise _refused(f"key {twice!r} is given twice in one mapping")
+        counts = Counter(key for key, _ in pairs)
+        raise _refused(_given_twice(next(key for key, count in counts.items() if count > 1)))
     return result
+
+
+def _given_twice(key: str) -> str:
+    return f"key {shown(key)} is given twice in one mapping"
 
 
 def _no_constant(name: str) -> Any:
     raise _refused(f"numbers must be finite, given {name}")
 
 
-_SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+def _whole(text: str) -> int:
+    return int(_short(text))
 
 
-class _Loader(_SafeLoader):  # type: ignore[misc] # the compiled loader where PyYAML has it
-    """Safe YAML with the core schema's scalars and without duplicate keys."""
-
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - PyYAML's class attribute
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: ARG002 - PyYAML's
-        seen = set()
-        for key_node, _ in node.value:
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise yaml.constructor.ConstructorError(None, None, "a key must be a text", key_node.start_mark)
-            if key_node.value in seen:
-                problem = f"key {key_node.value!r} is given twice in one mapping"
-                raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
-            seen.add(key_node.value)
-        return {key_node.value: self.construct_object(value, deep=True) for key_node, value in node.value}
+def _fraction(text: str) -> float:
+    return float(_short(text))
 
 
-_SCALARS = {
-    "null": (r"null|Null|NULL|~|", "nN~"),
-    "bool": (r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    "int": (r"0|-?[1-9][0-9]*", "-0123456789"),
-    "float": (r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
-}
-for _tag, (_pattern, _first) in _SCALARS.items():
-    _starts = [*_first, ""] if _tag == "null" else [*_first]
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), _starts)
+def _short(number: str) -> str:
+    """Reading a number takes longer than in proportion to its length, and nobody means one of a thousand digits."""
+    if len(number) > MAX_DIGITS:
+        raise _refused(f"a number has at most {MAX_DIGITS} characters; write a longer one in quotes, as a text")
+    return number
+
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The compiled loader where PyYAML has it. Only its events are used."""
+
+_SCALARS: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
+    (re.compile(r"null|Null|NULL|~|"), lambda _: None),
+    (re.compile(r"true|True|TRUE"), lambda _: True),
+    (re.compile(r"false|False|FALSE"), lambda _: False),
+    (re.compile(r"0|-?[1-9][0-9]*"), _whole),
+    (re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"), _fraction),
+)
+_SPECIAL = frozenset("nN~tTfF-+.0123456789")
+"""How every scalar that is not a text begins."""
 
 
 def _parse_yaml(text: str) -> Any:
+    reader = _Reader()
     try:
-        _measure(text)
-        return yaml.load(text, _Loader)  # noqa: S506 - a subclass of SafeLoader
+        for event in yaml.parse(text, _Loader):
+            reader.take(event)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -149,41 +164,116 @@ def _parse_yaml(text: str) -> Any:
         raise _refused(f"YAML syntax{where}: {what}") from None
     except yaml.YAMLError:
         raise _refused("YAML syntax: a character that YAML does not allow") from None
+    return reader.value
 
 
-def _measure(text: str) -> None:
-    """Walk over the text's events, without building anything, and refuse what would grow too large."""
-    growth = _Growth()
-    for event in yaml.parse(text, _Loader):
-        if getattr(event, "tag", None) is not None:
-            raise _refused(f"line {event.start_mark.line + 1}: tags (!…) are not allowed")
-        growth.add(event)
-        if growth.total > MAX_NODES:
-            raise _refused(f"more than {MAX_NODES} values, aliases expanded; put large hierarchies into CSV files")
-        if len(growth.open_nodes) > MAX_DEPTH:
-            raise _refused(_TOO_DEEP)
-
-
-class _Growth:
-    """How many values a text stands for, aliases expanded."""
+class _Reader:
+    """Makes values of YAML's events as they come, and stops at the first that would make them too many or too deep."""
 
     def __init__(self) -> None:
-        self.total = 0
-        self.open_nodes: list[tuple[str | None, int]] = []
-        self._sizes: dict[str | None, int] = {}
+        self.value: Any = None
+        self._documents = 0
+        self._open: list[_Open] = []
+        self._total = 0
+        self._anchored: dict[str, tuple[Any, int]] = {}
+        """What an anchor stands for, and how many values that is."""
 
-    def add(self, event: Any) -> None:
+    def take(self, given: Any) -> None:
+        """Take the next event."""
+        event: Any = given
+        if getattr(event, "tag", None) is not None:
+            raise _refused(f"line {event.start_mark.line + 1}: tags (!…) are not allowed")
         match event:
-            case yaml.AliasEvent(anchor=anchor):
-                if anchor not in self._sizes:
-                    raise _refused(f"alias {anchor!r} has no anchor before it, or contains itself")
-                self.total += self._sizes[anchor]
             case yaml.ScalarEvent(anchor=anchor):
-                self.total += 1
-                self._sizes[anchor] = 1
+                self._scalar(event, anchor)
+            case yaml.AliasEvent(anchor=anchor):
+                self._alias(event, anchor)
             case yaml.CollectionStartEvent(anchor=anchor):
-                self.open_nodes.append((anchor, self.total))
-                self.total += 1
+                self._begin({} if isinstance(event, yaml.MappingStartEvent) else [], event, anchor)
             case yaml.CollectionEndEvent():
-                anchor, before = self.open_nodes.pop()
-                self._sizes[anchor] = self.total - before
+                one = self._open.pop()
+                self._put(one.value, one.anchor, self._total - one.before)
+            case yaml.DocumentStartEvent():
+                self._documents += 1
+                if self._documents > 1:
+                    raise _refused(f"line {given.start_mark.line + 1}: expected a single document, here begins another")
+
+    def _scalar(self, event: Any, anchor: str | None) -> None:
+        if self._open and self._open[-1].wants_key:
+            self._open[-1].take_key(event)
+            self._count(1)
+        else:
+            self._count(1)
+            self._put(_scalar(event.value) if event.implicit[0] else event.value, anchor, 1)
+
+    def _alias(self, event: Any, anchor: str | None) -> None:
+        if anchor is None or anchor not in self._anchored:
+            raise _refused(f"alias {shown(anchor)} has no anchor before it, or contains itself")
+        if self._open and self._open[-1].wants_key:
+            raise _wrong_key(event)
+        value, size = self._anchored[anchor]
+        self._count(size)
+        self._put(value, None, size)
+
+    def _begin(self, value: dict[str, Any] | list[Any], event: Any, anchor: str | None) -> None:
+        if self._open and self._open[-1].wants_key:
+            raise _wrong_key(event)
+        self._open.append(_Open(value, anchor, self._total))
+        self._count(1)
+        if len(self._open) > MAX_DEPTH:
+            raise _refused(_TOO_DEEP)
+
+    def _count(self, values: int) -> None:
+        self._total += values
+        if self._total > MAX_NODES:
+            raise _refused(_TOO_MANY)
+
+    def _put(self, value: Any, anchor: str | None, size: int) -> None:
+        if anchor is not None:
+            self._anchored[anchor] = value, size
+        if self._open:
+            self._open[-1].add(value)
+        else:
+            self.value = value
+
+
+@dataclass
+class _Open:
+    """A mapping or a list that has begun."""
+
+    value: dict[str, Any] | list[Any]
+    anchor: str | None
+    before: int
+    """How many values there were before it."""
+    key: str | None = None
+
+    @property
+    def wants_key(self) -> bool:
+        return self.key is None and isinstance(self.value, dict)
+
+    def take_key(self, event: Any) -> None:
+        if event.value in self.value:
+            raise yaml.MarkedYAMLError(None, None, _given_twice(event.value), event.start_mark)
+        self.key = event.value
+
+    def add(self, value: Any) -> None:
+        if isinstance(self.value, dict):
+            assert self.key is not None
+            self.value[self.key] = value
+            self.key = None
+        else:
+            self.value.append(value)
+
+
+def _wrong_key(event: Any) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(None, None, "a key must be a text", event.start_mark)
+
+
+def _scalar(text: str) -> Any:
+    """What a text without quotes stands for."""
+    if text and text[0] not in _SPECIAL:
+        return text
+    for pattern, value in _SCALARS:
+        if pattern.fullmatch(text):
+            return value(text)
+    return text

@@ -87,9 +87,9 @@ def test_rows_that_are_no_tree(rows, named):
 def test_a_cycle_beside_a_tree_is_named():
     edges = {"*": None, "a": "*", "x": "y", "y": "x"}
     with pytest.raises(HierarchyError, match="'x' is its own ancestor"):
-        Hierarchy._from_parents(edges)
+        Hierarchy.from_parents(edges)
     with pytest.raises(HierarchyError, match="'x' is its own ancestor"):
-        Hierarchy._from_parents({"x": "y", "y": "x"})
+        Hierarchy.from_parents({"x": "y", "y": "x"})
 
 
 @pytest.mark.parametrize(

@@ -82,8 +82,8 @@ def test_a_dead_runners_job_is_taken_up_once_and_then_failed(stores):
 def test_a_renewed_lease_is_left_alone(stores):
     store = stores()
     store.add(job(), most=9)
-    store.claim("alive", 0.01)
-    store.renew("alive", 60)
+    held = store.claim("alive", 0.01)
+    store.renew("alive", 60, [held.id])
     time.sleep(0.05)
     store.take_up()
     assert store.counts() == {"running": 1}

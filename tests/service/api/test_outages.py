@@ -1,0 +1,292 @@
+"""What is away comes back: outages are told from faults, and nothing raw stays behind."""
+
+import errno
+import os
+import socket
+import sqlite3
+import stat
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from api_world import ServiceProcess, parts, submit, wait_until
+from cli_world import POLICY
+from sqlalchemy.exc import OperationalError
+
+from microdata import DiskFullError
+from microdata.sinks import line_sink
+from service.api import ServiceSettings
+from service.api.outages import outage
+from service.api.streams import _ask
+from service.jobs import Job, JobFiles, new_id
+from service.problems import problem, problem_of
+
+
+def kind_of(answer):
+    return answer.json()["type"].rpartition(":")[2]
+
+
+@contextmanager
+def locked(path):
+    """Somebody else who writes to a database."""
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    yield
+    holder.close()
+
+
+def test_a_locked_database_is_an_outage(client):
+    data = client.app.state.service.settings.data
+    with locked(data / "portcullis.db"):
+        answer = client.post("/v1/jobs", files=parts())
+    assert (answer.status_code, kind_of(answer)) == (503, "database-locked")
+    assert int(answer.headers["Retry-After"]) > 0
+    assert not any(path.is_dir() for path in (data / "jobs").iterdir()), "nothing of the upload stays"
+    submit(client)
+
+
+def lost_connection(sqlstate=None):
+    class AwayError(Exception):
+        pass
+
+    cause = AwayError()
+    cause.sqlstate = sqlstate
+    return OperationalError("SELECT 'Zq7mark'", {}, cause)
+
+
+@pytest.mark.parametrize(
+    ("state", "kind"),
+    [(None, "database-unavailable"), ("57P01", "database-unavailable"), ("53100", "disk-full"), ("22021", None)],
+)
+def test_a_server_that_is_away_is_an_outage(client, monkeypatch, state, kind):
+    def fail(*_, **__):
+        raise lost_connection(state)
+
+    monkeypatch.setattr(type(client.app.state.service.store), "page", fail)
+    answer = client.get("/v1/jobs")
+    assert (answer.status_code, kind_of(answer)) == ((503, kind) if kind else (500, "internal"))
+    assert ("Retry-After" in answer.headers) == (kind is not None)
+    assert "Zq7mark" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"), [(errno.ENOSPC, "disk-full"), (errno.EDQUOT, "disk-full"), (errno.EROFS, "files-unavailable")]
+)
+def test_a_full_disk_is_an_outage(client, monkeypatch, number, kind):
+    def fail(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("service.api.uploads._Table.flush", fail)
+    answer = client.post("/v1/jobs", files=parts())
+    assert (answer.status_code, kind_of(answer)) == (503, kind)
+    assert answer.headers["Retry-After"]
+    assert outage(OSError(number, "")).type.endswith(kind)
+
+
+def test_readiness_sees_a_full_disk(client, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr("service.jobs.files.os.fsync", full)
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json()["checks"]["files"]) == (503, "cannot be written")
+    assert not list((client.app.state.service.settings.data / "jobs").glob(".probe*"))
+
+
+def test_a_job_that_ran_out_of_disk_says_so_and_can_be_tried_again(client, tmp_path):
+    with pytest.raises(DiskFullError) as error, line_sink(tmp_path / "result.csv"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    failed = problem_of(error.value)
+    assert failed.type.endswith("disk-full")
+    store = client.app.state.service.store
+    key = {"Idempotency-Key": "one"}
+    first = submit(client, headers=key)
+    assert submit(client, headers=key)["id"] == first["id"]
+    store.finish(store.claim("a", 60), "failed", failed=failed)
+    second = submit(client, headers=key)
+    assert second["id"] != first["id"], "it is tried again"
+    store.finish(store.claim("a", 60), "failed", failed=problem("wrong-table", "no"))
+    assert submit(client, headers=key)["id"] == second["id"], "what will fail again is not"
+
+
+def test_a_job_whose_directory_cannot_be_made_is_given_back(open_client, monkeypatch):
+    service = open_client().app.state.service
+    job = Job(new_id(), "local", "anonymize", "queued", "shop", time.time(), policy="{}", inputs={"table": "t.csv"})
+    service.store.add(job, most=9)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(type(service.files), "new_result", full)
+    with pytest.raises(OSError, match="full"):
+        service.runner._claim(None)
+    assert (service.store.get(job.id).state, service.store.get(job.id).attempts) == ("queued", 0)
+
+
+# ---- nothing raw stays behind
+
+
+def test_an_upload_is_left_alone_however_long_it_takes(tmp_path):
+    files, job_id = JobFiles(tmp_path), new_id()
+    with files.uploading(job_id) as path:
+        (path / "table.part").write_text("raw")
+        os.utime(path.parent, (1, 1))  # it began long ago
+        assert list(JobFiles(tmp_path).left()) == []
+    os.utime(path.parent, (1, 1))
+    assert list(JobFiles(tmp_path).left()) == [job_id]
+
+
+def test_raw_rows_do_not_outlive_a_service_that_is_killed(tmp_path):
+    service = ServiceProcess(tmp_path / "data", job_workers=0).start()
+    head = "POST /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: multipart/form-data; boundary=b\r\n"
+    begun = '--b\r\nContent-Disposition: form-data; name="table"; filename="t"\r\n\r\nid,age\n'
+    with socket.create_connection(("127.0.0.1", service.port)) as client:
+        client.sendall(f"{head}Content-Length: 9000000\r\n\r\n{begun}".encode() + b"Zq7mark,1\n" * 300_000)
+        raw = service.data / "jobs"
+        wait_until(lambda: any(path.stat().st_size for path in raw.glob("*/upload/*")))
+        service.kill()
+    for path in raw.iterdir():
+        os.utime(path, (1, 1))
+    service.start()
+    wait_until(lambda: not list(raw.glob("*/upload")))
+    service.stop()
+
+
+# ---- small things
+
+
+def test_the_database_is_private_whatever_the_directory(open_client, tmp_path):
+    (tmp_path / "data").mkdir(mode=0o755)
+    open_client()
+    for path in (tmp_path / "data").glob("portcullis.db*"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
+
+
+def test_a_tokens_file_is_private(tmp_path, portcullis):
+    assert portcullis("token", "new", "alice", "--append", tmp_path / "tokens").exit_code == 0
+    assert stat.S_IMODE((tmp_path / "tokens").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("address", ["file:///etc/passwd", "ftp://host", "host:9400", "http://"])
+def test_a_worker_is_asked_over_http_only(tmp_path, address):
+    with pytest.raises(ValueError, match="workers"):
+        ServiceSettings(data=tmp_path, workers=(address,))
+
+
+def test_no_proxy_is_asked_about_workers(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        proxy.settimeout(0.2)
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        assert _ask("http://127.0.0.1:1") is None
+        with pytest.raises(TimeoutError):
+            proxy.accept()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/v1/audits", "POST"),
+        ("PATCH", "/v1/jobs", "GET, HEAD, POST"),
+        ("POST", "/v1/streams", "GET, HEAD"),
+        ("DELETE", "/healthz", "GET, HEAD"),
+        ("PUT", "/", "GET, HEAD"),
+        ("PATCH", "/v1/policies/check", "DELETE, GET, HEAD, POST, PUT"),
+    ],
+)
+def test_a_method_that_is_not_allowed_is_told_so(client, method, path, allowed):
+    answer = client.request(method, path)
+    assert (answer.status_code, kind_of(answer), answer.headers["Allow"]) == (405, "method-not-allowed", allowed)
+
+
+@pytest.mark.parametrize("body", [b"", b" \n"])
+def test_a_check_without_a_body_is_refused(client, body):
+    answer = client.post("/v1/policies/check", content=body)
+    assert (answer.status_code, kind_of(answer)) == (400, "bad-request")
+
+
+@pytest.mark.parametrize("length", [70, 71, 5_000])
+def test_a_boundary_is_as_long_as_the_standard_says(client, length):
+    kind = {"Content-Type": f"multipart/form-data; boundary={'b' * length}"}
+    answer = client.post("/v1/jobs", content=b"", headers=kind)
+    assert (answer.status_code, "1 to 70" in answer.text) == ((422, False) if length == 70 else (400, True))
+
+
+@pytest.mark.parametrize("digits", [400, 401, 5_000])
+def test_a_long_number_is_refused(client, digits):
+    text = POLICY.replace("max: 120", f"max: {'9' * digits}")
+    for sent in (text, '{"schema": {}, "guarantee": {"k": ' + "9" * digits + "}}"):
+        found = client.post("/v1/policies/check", content=sent)
+        assert found.status_code == 200
+        assert not found.json()["usable"]
+        assert ("at most 400 characters" in found.text) == (digits > 400)
+
+
+@pytest.mark.parametrize("cursor", ["bmFuIHg=", "aW5mIGE=", "MSAA", "MSBh"])
+def test_a_cursor_of_somebody_else_is_refused(client, cursor):
+    assert client.get("/v1/jobs", params={"after": cursor}).status_code == 422
+
+
+def test_followers_are_counted_when_they_come_and_per_token(guarded):
+    client, headers = guarded
+    service = client.app.state.service
+    assert service.metrics.followers.total() == 0
+    job = submit(client, headers=headers["alice"])
+    with service.metrics.following("alice"), service.metrics.following("bob"):
+        assert service.metrics.followers == {"alice": 1, "bob": 1}
+    service.metrics.followers["alice"] = service.settings.max_event_streams_per_token
+    refused = client.get(f"/v1/jobs/{job['id']}/events", headers=headers["alice"])
+    assert (refused.status_code, kind_of(refused)) == (503, "not-ready")
+    assert client.head(f"/v1/jobs/{job['id']}/events", headers=headers["overseer"]).status_code == 200
+    assert service.metrics.followers["overseer"] == 0
+
+
+# ---- connections
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory):
+    service = ServiceProcess(
+        tmp_path_factory.mktemp("strict") / "data", job_workers=0, header_seconds=1, max_connections=8
+    ).start()
+    yield service
+    service.stop()
+
+
+def closed(client):
+    try:
+        return client.recv(65_536) == b""
+    except ConnectionResetError:
+        return True
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "])
+def test_who_does_not_finish_a_head_is_not_waited_for(strict, sent):
+    with socket.create_connection(("127.0.0.1", strict.port), timeout=60) as client:
+        client.sendall(sent)
+        assert closed(client)
+
+
+def test_there_are_so_many_connections_and_no_more(strict):
+    clients = [socket.create_connection(("127.0.0.1", strict.port), timeout=60) for _ in range(30)]
+    assert all(closed(client) for client in clients)
+    for client in clients:
+        client.close()
+    assert strict.client.get("/healthz").status_code == 200
+
+
+def test_a_request_with_two_lengths_ends_its_connection(strict):
+    head = "POST /v1/policies/check HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    with socket.create_connection(("127.0.0.1", strict.port), timeout=60) as client:
+        client.sendall(f"{head}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".encode())
+        answer = b""
+        while chunk := client.recv(65_536):
+            answer += chunk
+    assert b" 400 " in answer.partition(b"\r\n")[0]
+    assert b"connection: close" in answer.lower()
+
+
+def test_files_of_a_job_are_not_left_by_a_refused_upload(client):
+    assert client.post("/v1/jobs", files=parts(policy="name: x")).status_code == 422
+    assert not any(path.is_dir() for path in Path(client.app.state.service.settings.data, "jobs").iterdir())

@@ -1,0 +1,174 @@
+"""Policies that are small to send and would be large to read, and what stops those that nobody has thought of."""
+
+import json
+import time
+
+import pytest
+from api_world import parts, policy_text
+from cli_world import POLICY
+
+import service.api.policy_reader
+from load_tests.http_bombs import BOMBS, FILES, MOST, policy
+from service.api.policy_reader import PolicyReader
+from service.policy import PolicyError, load_policy, parse_policy
+from service.policy.errors import MAX_PROBLEMS
+from service.policy.hierarchies import MAX_CELLS, MAX_CELLS_OF_FILES
+from service.policy.policy import MAX_FIELDS, MAX_VALUES
+
+USABLE = {"a flat tree", "a tree in YAML", "quantiles of everything", "prefixes of everything"}
+"""These are large, but within the bounds."""
+
+
+@pytest.mark.parametrize("name", [*BOMBS, *FILES])
+def test_a_policy_that_would_be_large_is_answered(client, name):
+    if name in BOMBS:
+        text = BOMBS[name]()
+        assert len(text.encode()) <= MOST
+        answer = client.post("/v1/policies/check", content=text.encode())
+    else:
+        named = json.dumps(policy(quasi={"a": {"type": "category", "hierarchy": "h.csv"}}))
+        files = {"policy": ("p", named), "hierarchies": ("h.csv", FILES[name]())}
+        answer = client.post("/v1/policies/check", files=files)
+    assert answer.status_code == 200, answer.text[:200]
+    found = answer.json()
+    assert found["usable"] == (name in USABLE), found["problems"][:3]
+    assert len(answer.content) < 100_000
+    assert not any("reading it takes more than" in one["reason"] for one in found["problems"]), "the bounds are enough"
+
+
+def problems(given):
+    with pytest.raises(PolicyError) as error:
+        parse_policy(given)
+    return error.value.problems
+
+
+def category(**tree):
+    return {"type": "category", "hierarchy": tree}
+
+
+def test_leaves_times_levels_are_counted_over_the_whole_policy():
+    one = category(builder="intervals", min=0, max=99_999, widths=[10, 100, 1000])
+    half = policy(quasi={"a": one, "b": one})
+    assert parse_policy(half).name == "bomb"
+    found = problems(policy(quasi={"a": one, "b": one, "c": one}))
+    assert [one.path for one in found] == ["schema.quasi.c.hierarchy"]
+    assert str(MAX_CELLS) in found[0].reason
+
+
+def test_a_file_on_this_machine_may_be_larger_but_not_endless(tmp_path, monkeypatch):
+    rows = "".join(f"{leaf};{leaf // 10}x;*\n" for leaf in range(MAX_CELLS // 3 + 1))
+    (tmp_path / "tree.csv").write_text(rows)
+    (tmp_path / "policy.json").write_text(
+        json.dumps(policy(quasi={"a": {"type": "category", "hierarchy": "tree.csv"}}))
+    )
+    assert load_policy(tmp_path / "policy.json").schema.quasi[0].size == MAX_CELLS // 3 + 1
+    monkeypatch.setattr("service.policy.hierarchies.MAX_CELLS_OF_FILES", MAX_CELLS)
+    with pytest.raises(PolicyError, match=f"more than {MAX_CELLS} labels"):
+        load_policy(tmp_path / "policy.json")
+    assert MAX_CELLS_OF_FILES > MAX_CELLS
+
+
+@pytest.mark.parametrize("fields", [MAX_FIELDS, MAX_FIELDS + 1])
+def test_a_policy_declares_so_many_fields_and_no_more(fields):
+    given = policy(public=[f"p{number}" for number in range(fields - 1)])
+    if fields > MAX_FIELDS:
+        assert [one.path for one in problems(given)] == ["schema"]
+    else:
+        assert len(parse_policy(given).schema.public) == fields - 1
+
+
+def test_values_are_counted_over_all_sensitive_attributes():
+    half = {"type": "number", "min": 1, "max": MAX_VALUES // 2, "integer": True}
+    assert parse_policy(policy(sensitive={"a": half, "b": half})).name == "bomb"
+    found = problems(policy(sensitive={"a": half, "b": half, "c": {**half, "max": 1}}))
+    assert [one.path for one in found] == ["schema.sensitive.c"]
+
+
+def test_as_many_problems_are_told_as_somebody_may_read():
+    found = problems({**policy(), **{f"x{number}": 1 for number in range(1_000)}})
+    assert len(found) == MAX_PROBLEMS + 1
+    assert "more problems" in found[-1].reason
+
+
+@pytest.mark.parametrize("names", [("a", "a.b"), ("a.b.c", "a.b"), ("x", "a", "ab", "a.c.d")])
+def test_a_field_inside_another_is_found(names):
+    given = policy(quasi={name: {"type": "number", "min": 0, "max": 1} for name in names})
+    assert "contains the declared field" in problems(given)[0].reason
+
+
+def test_a_stored_policy_with_large_hierarchies_can_be_named(client):
+    labels = "".join(f"label number {number};*\n" for number in range(80_000))
+    given = policy_text("big").replace("{World: {North: [Oslo, Umea], South: [Rome, Bari]}}", "tree.csv")
+    files = {"policy": ("p", given), "hierarchies": ("tree.csv", labels)}
+    stored = client.put("/v1/policies/big", files=files)
+    assert stored.status_code == 201, stored.text[:300]
+    if "tree.csv" in given:
+        assert len(stored.json()["text"]) > MOST
+    sent = {**parts(), "policy_name": (None, "big")}
+    del sent["policy"]
+    assert client.post("/v1/jobs", files=sent).status_code == 202
+
+
+# ---- what the bounds have missed
+
+
+def slow(raw, hierarchies):
+    until = time.process_time() + 60
+    while time.process_time() < until:
+        pass
+
+
+def hungry(raw, hierarchies):
+    return [bytearray(1 << 26) for _ in range(64)]
+
+
+def clumsy(raw, hierarchies):
+    raise RuntimeError("Zq7mark must not be seen")
+
+
+def serve_odd_policies(pipe, seconds, memory):
+    """Main function of a process that reads policies badly when their name says so."""
+    plain = service.api.policy_reader.given_policy
+    odd = {b"slow": slow, b"hungry": hungry, b"clumsy": clumsy}
+    service.api.policy_reader.given_policy = lambda raw, hierarchies: odd.get(raw[:6].strip(), plain)(raw, hierarchies)
+    PLAIN_SERVE(pipe, seconds, memory)
+
+
+PLAIN_SERVE = service.api.policy_reader.serve_policies
+
+
+@pytest.fixture
+def odd_client(open_client, monkeypatch):
+    monkeypatch.setattr(service.api.policy_reader, "serve_policies", serve_odd_policies)
+    return open_client(policy_seconds=1)
+
+
+@pytest.mark.parametrize(("text", "reason"), [("slow", "more than 1 s"), ("hungry", "more than 512 MB")])
+def test_a_policy_that_takes_too_much_is_refused_and_takes_nothing_down(odd_client, text, reason):
+    for _ in range(2):
+        found = odd_client.post("/v1/policies/check", content=text).json()
+        assert not found["usable"]
+        assert reason in found["problems"][0]["reason"]
+        assert odd_client.post("/v1/policies/check", content=POLICY).json()["usable"]
+
+
+def test_a_fault_in_reading_shows_no_value(odd_client):
+    answer = odd_client.post("/v1/policies/check", content="clumsy")
+    assert (answer.status_code, answer.json()["type"]) == (500, "urn:portcullis:problem:internal")
+    assert "Zq7mark" not in answer.text
+    assert odd_client.post("/v1/policies/check", content=POLICY).json()["usable"]
+
+
+def test_who_sends_too_much_at_once_is_told_to_come_back(client, monkeypatch):
+    monkeypatch.setattr(service.api.policy_reader, "_MOST_WAITING", 10)
+    answer = client.post("/v1/policies/check", content=POLICY)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
+
+
+def test_processes_end_with_the_service(client):
+    assert client.post("/v1/policies/check", content=POLICY).json()["usable"]
+    reader: PolicyReader = client.app.state.service.policies
+    running = [one._process for one in reader._processes if one._process is not None]
+    assert [one.is_alive() for one in running] == [True]
+    reader.close()
+    assert all(one._process is None for one in reader._processes)
