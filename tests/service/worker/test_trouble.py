@@ -105,7 +105,7 @@ def test_a_partition_that_cannot_be_restored_holds_up_no_other():
         hall.cycle()
     assert set(hall.worker._partitions) == {RAW_1}
     assert {row["trace"] for cluster in hall.output() for row in cluster["rows"]} == {10, 11}
-    assert hall.worker.metrics.unready() == "partitions are being restored"
+    assert hall.worker.metrics.unready() == "restoring partitions does not work: its leader is away"
     hall.paper.errors.clear()
     hall.cycle(3)
     assert {row["trace"] for cluster in hall.output() for row in cluster["rows"]} == {0, 1, 10, 11}
