@@ -73,7 +73,8 @@ def install(app: FastAPI) -> None:
         kind = _BY_STATUS.get(error.status_code, "bad-request")
         headers = dict(error.headers or {})
         allowed = _allow(request)
-        if kind == "not-found" and allowed:  # the console's files answer for every address, whatever the method
+        # The console's files answer for every address that no route takes with this method.
+        if kind == "not-found" and allowed and request.method not in allowed["Allow"].split(", "):
             kind = "method-not-allowed"
         if kind == "method-not-allowed":
             headers |= allowed or {"Allow": "GET, HEAD"}
