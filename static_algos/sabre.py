@@ -40,6 +40,7 @@ from pydantic import Field
 from microdata import InfeasibleError, Progress, Publication, Schema, Table, Words, silent, words
 from privacy import KAnonymity, Model, TCloseness, check_domains, distance
 from privacy.exact import exact
+from privacy.guarantee import MOST
 from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
 from static_algos.catalogue import Parameters
 from static_algos.dichotomy import dichotomize
@@ -54,7 +55,7 @@ class SabreParameters(Parameters):
     """What SABRE is asked for."""
 
     t: float = Field(ge=0, le=1, description="largest earth mover's distance of a class from the table")
-    k: int = Field(6, ge=1, description="least number of distinct persons in a class")
+    k: int = Field(6, ge=1, le=MOST, description="least number of distinct persons in a class")
     neighbours: Literal["hilbert", "exact"] = Field(
         "hilbert",
         description="how a class draws its rows: along the Hilbert curve (fast) or by exact distance; "

@@ -119,7 +119,7 @@ def resolve_hierarchy(source: str | Mapping[str, Any], base: Path | None, at: tu
 
 def _check_size(leaves: float) -> None:
     if leaves > MAX_LEAVES:
-        raise HierarchyError(f"at most {MAX_LEAVES} leaves are built, these parameters make {leaves:.0f}")
+        raise HierarchyError(f"at most {MAX_LEAVES} leaves are built, these parameters make {leaves:.12g}")
 
 
 def _check_labels(source: Mapping[str, Any]) -> None:
