@@ -199,7 +199,8 @@ def _person_texts(column: pa.Array) -> tuple[pa.Array, Reasons]:
         reasons[np.isfinite(numbers) & (np.floor(numbers) != numbers)] = Reason.WRONG_TYPE
         reasons[np.isinf(numbers)] = Reason.WRONG_TYPE
     elif pa.types.is_decimal(kind):
-        reasons[pc.fill_null(pc.match_substring(values, "."), False).to_numpy(zero_copy_only=False)] = Reason.WRONG_TYPE
+        broken = pc.fill_null(pc.match_substring(values, "."), fill_value=False)
+        reasons[broken.to_numpy(zero_copy_only=False)] = Reason.WRONG_TYPE
     elif pa.types.is_boolean(kind) or pa.types.is_temporal(kind):
         reasons[is_valid(column)] = Reason.WRONG_TYPE
     return values, reasons

@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,6 +31,8 @@ _NARROWEST = 1e-200
 """A domain of several values is at least this wide: 1 / width stays far from the end of float64."""
 _READABLE = 1e30
 """Numbers below are written with all their digits in messages."""
+_RANKS = 1_000_000
+"""Parts of a declared distribution in which ranks are counted."""
 _MOST_CODES = 2**31 - 1
 """Values of a sensitive domain, whose codes are 32 bits wide."""
 
@@ -47,8 +51,9 @@ class Number:
     """A number within the declared domain `low … high`.
 
     Values are kept as float64, so a domain lies where that holds every whole number: its ends and its width are at
-    most 9007199254740991. `step` is a grid that starts at `low`. A quasi-identifier's published intervals are widened to it, so that their
-    ends are no one's true value. A sensitive number takes only values on it (integers: a step of 1 unless declared).
+    most 9007199254740991. `step` is a grid that starts at `low`. A quasi-identifier's published intervals are widened
+    to it, so that their ends are no one's true value. A sensitive number takes only values on it (integers: a step of
+    1 unless declared).
     """
 
     name: str
@@ -56,6 +61,9 @@ class Number:
     high: float
     integer: bool = False
     step: float | None = None
+    quantiles: tuple[float, ...] = ()
+    """Values that cut the declared distribution of a sensitive number into equally likely parts, `low` and `high` left
+    out; empty where every value of the grid counts alike."""
 
     def __post_init__(self) -> None:
         given = f"{_shown(self.low)} … {_shown(self.high)}"
@@ -78,6 +86,9 @@ class Number:
         if self.integer and not (float(self.low).is_integer() and float(self.high).is_integer()):
             raise SchemaError(f"{self.name}: an integer domain has whole ends, got {given}")
         self._check_step()
+        object.__setattr__(self, "quantiles", tuple(self.quantiles))
+        if not all(one < other for one, other in pairwise((self.low, *self.quantiles, self.high))) and self.quantiles:
+            raise SchemaError(f"{self.name}: quantiles must ascend and lie between min and max, without these two")
 
     def _check_step(self) -> None:
         """Refuse a grid whose places float64 does not keep apart."""
@@ -104,6 +115,15 @@ class Number:
         digits = max(_decimals(self.low), _decimals(self.grid or 1.0))
         largest = max(abs(self.low), abs(self.high))
         return 10.0**digits if digits <= _MOST_DECIMALS and largest * 10.0**digits < _MOST_EXACT else 0.0
+
+    @cached_property
+    def ranks(self) -> NDArray[np.int64]:
+        """Rank of every value of the grid: its number, or its place in the declared distribution, in millionths."""
+        if not self.quantiles:
+            return np.arange(self.size or 0)
+        cuts = [self.low, *self.quantiles, self.high]
+        share = np.interp(self.values(), cuts, np.linspace(0.0, 1.0, len(cuts)))
+        return np.rint(share * _RANKS).astype(np.int64)
 
     def on_grid(self, index: NDArray[Any]) -> NDArray[np.float64]:
         """Values at these places of the grid, as a person would write them (0.3, not 0.30000000000000004)."""

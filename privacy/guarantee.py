@@ -23,7 +23,6 @@ from privacy.k_anonymity import KAnonymity, MaxShare
 from privacy.likeness import BetaLikeness, RangeLikeness, SemanticLikeness
 from privacy.model import Groups, Histogram, Model, SensitiveModel
 
-
 MOST = 10**12
 """Persons, values and levels that a guarantee may count: more than any table has, and far from the end of a word."""
 
@@ -104,7 +103,11 @@ class Closeness(_Form):
     plain = "threshold"
 
     threshold: float = Field(ge=0, le=1, description="largest earth mover's distance of a class from all rows; 0 to 1")
-    ground: Ground = Field("auto", description="distance of two values: auto is rank for numbers, else hierarchy")
+    ground: Ground = Field(
+        "auto",
+        description="distance of two values: auto is the rank among the values that occur for numbers (rank), else "
+        "hierarchy; domain is the rank in the declared domain",
+    )
 
 
 class SemanticParameters(_Part):

@@ -127,6 +127,10 @@ def parse_policy(source: Mapping[str, Any] | str, base: Path | None = None) -> P
 def _schema(file: PolicyFile, base: Path | None, problems: list[Problem]) -> Schema | None:
     section = file.schema_
     quasi = [_attribute(("schema", "quasi", name), field, base, problems) for name, field in section.quasi.items()]
+    for name, field in section.quasi.items():
+        if isinstance(field, NumberField) and field.ranks:
+            at = dotted(("schema", "quasi", name, "ranks"))
+            problems.append(Problem(at, "only sensitive numbers have ranks; leave it out"))
     sensitive = []
     for name, field in section.sensitive.items():
         path = ("schema", "sensitive", name)
@@ -167,7 +171,8 @@ def _attribute(
     name = path[-1]
     try:
         if isinstance(field, NumberField):
-            return Number(name, field.min, field.max, field.integer, field.step)
+            quantiles = tuple(field.ranks.quantiles) if field.ranks else ()
+            return Number(name, field.min, field.max, field.integer, field.step, quantiles)
         return Category(name, resolve_hierarchy(field.hierarchy, base, (*path, "hierarchy")), field.other)
     except PolicyError as error:
         problems.extend(error.problems)

@@ -125,8 +125,8 @@ def test_whole_numbers_in_events_are_kept_or_refused(values, alike):
     ),
     st.booleans(),
 )
-@example("30.00000000000000001", False)
-@example("0.12345678901234567", True)
+@example(text="30.00000000000000001", among_others=False)
+@example(text="0.12345678901234567", among_others=True)
 def test_texts_are_kept_to_the_last_digit_or_refused(text, among_others):
     column = pa.array([text, "x"] if among_others else [text])
     encoded = encode(Schema(PersonSource.ROW, (Number("n", -1000, 1000),)), pa.table({"n": column}))
