@@ -24,7 +24,8 @@ class MondrianW(SabreW):
     def _partition(self, rows: Table, references: list[NDArray[np.int64]]) -> NDArray[np.int32]:
         # Rounded down, to the safe side, so that t - D is never exceeded.
         left = math.floor(max(self._room(rows, references), 0.0) * self.parameters.t * 1e9) / 1e9
-        return self.static(k=self.parameters.k, t=left).anonymize(rows).classes
+        closeness = {"threshold": left, "ground": "domain"}
+        return self.static(k=self.parameters.k, t=closeness).anonymize(rows).classes
 
 
 class IncognitoW(MondrianW):

@@ -88,8 +88,10 @@ def texts(column: pa.Array) -> tuple[pa.Array, NDArray[np.int8]]:
         return column.cast(pa.string()), reasons
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return _decoded(column, reasons)
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+    if pa.types.is_floating(kind):
         return _number_texts(column.cast(pa.float64())), reasons
+    if pa.types.is_decimal(kind):
+        return _decimal_texts(column), reasons
     if pa.types.is_timestamp(kind):
         return pc.strftime(column, format="%Y-%m-%d"), reasons
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date(kind):
@@ -152,3 +154,11 @@ def _number_texts(column: pa.Array) -> pa.Array:
     whole = np.isfinite(numbers) & (np.floor(numbers) == numbers) & (np.abs(numbers) < 2**53)
     integers = pa.array(np.where(whole, numbers, 0).astype(np.int64), mask=~whole).cast(pa.string())
     return pc.coalesce(integers, pc.if_else(pa.array(np.isnan(numbers)), None, column).cast(pa.string()))
+
+
+def _decimal_texts(column: pa.Array) -> pa.Array:
+    """Text of decimals with all their digits, but no zeros behind the last one (5.00 reads like 5)."""
+    index, values = distinct(column)
+    labels = [format(value, "f") for value in values.to_pylist()]
+    labels = [label.rstrip("0").rstrip(".") if "." in label else label for label in labels]
+    return pa.array(labels, pa.string()).take(pa.array(index, mask=index < 0))

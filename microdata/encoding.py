@@ -10,6 +10,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -22,7 +23,7 @@ from microdata._kernels import hash_texts
 from microdata.columns import distinct, field_column, is_absent, is_text, is_valid, texts
 from microdata.randomness import system_words
 from microdata.refusals import KEY, Reason, Refusals
-from microdata.schema import Attribute, Category, PersonSource, Schema
+from microdata.schema import LARGEST, Attribute, Category, PersonSource, Schema
 from microdata.table import Table
 
 Layers: TypeAlias = Sequence[pa.Array]
@@ -36,6 +37,10 @@ _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _NOT_FINITE = re.compile(r"\s*[+-]?(nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE)
 # A value counts as on the grid when it misses it by less than this share of a step: decimal steps are not binary.
 _ON_GRID = 1e-6
+# Up to so many characters, a number that is not 0 has no digit that float64 could lose.
+_SURELY_KEPT = 15
+# No float64 has more digits than this.
+_MOST_DIGITS = 767
 
 
 class _RowCodes:
@@ -187,10 +192,15 @@ def _person_texts(column: pa.Array) -> tuple[pa.Array, Reasons]:
     """Persons are named by texts or whole numbers, never by fractions, truth values or times."""
     kind = column.type
     values, reasons = texts(column)
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+    if pa.types.is_floating(kind):
         numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        # Beyond, neighbouring persons have one number.
+        reasons[np.abs(numbers) > LARGEST] = Reason.NOT_EXACT
         reasons[np.isfinite(numbers) & (np.floor(numbers) != numbers)] = Reason.WRONG_TYPE
         reasons[np.isinf(numbers)] = Reason.WRONG_TYPE
+    elif pa.types.is_decimal(kind):
+        broken = pc.fill_null(pc.match_substring(values, "."), fill_value=False)
+        reasons[broken.to_numpy(zero_copy_only=False)] = Reason.WRONG_TYPE
     elif pa.types.is_boolean(kind) or pa.types.is_temporal(kind):
         reasons[is_valid(column)] = Reason.WRONG_TYPE
     return values, reasons
@@ -216,7 +226,9 @@ def _values(attribute: Attribute, column: pa.Array) -> tuple[NDArray[Any], Reaso
     reasons[fine & ~np.isfinite(values)] = Reason.NOT_FINITE
     if attribute.integer:
         reasons[(reasons == 0) & (np.floor(values) != values)] = Reason.NOT_AN_INTEGER
-    reasons[(reasons == 0) & ((values < attribute.low) | (values > attribute.high))] = Reason.OUT_OF_DOMAIN
+    # What is too long is judged by its nearest float: that does not lead over the end of a domain.
+    known = (reasons == 0) | (reasons == Reason.NOT_EXACT)
+    reasons[known & ((values < attribute.low) | (values > attribute.high))] = Reason.OUT_OF_DOMAIN
     return values, reasons
 
 
@@ -253,12 +265,12 @@ def _leaves(attribute: Category, column: pa.Array) -> tuple[NDArray[np.int32], R
 def _numbers(column: pa.Array) -> tuple[NDArray[np.float64], Reasons]:
     """The numbers of a column, whatever their type or text."""
     kind = column.type
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         reasons = np.where(is_valid(column), 0, Reason.MISSING).astype(np.int8)
         values = pc.fill_null(column.cast(pa.float64(), safe=False), 0.0).to_numpy()
         # Adding zero turns -0.0 into 0.0.
         return values + 0.0, reasons
-    if pa.types.is_null(kind) or is_text(kind):
+    if pa.types.is_null(kind) or is_text(kind) or pa.types.is_decimal(kind):
         return _parsed(column)
     reasons = np.where(is_valid(column), Reason.WRONG_TYPE, Reason.MISSING).astype(np.int8)
     return np.zeros(len(column)), reasons
@@ -267,10 +279,19 @@ def _numbers(column: pa.Array) -> tuple[NDArray[np.float64], Reasons]:
 def _parsed(column: pa.Array) -> tuple[NDArray[np.float64], Reasons]:
     """Numbers written as text: cast at once where all are fine, else by distinct values."""
     try:
-        return _numbers(column.cast(pa.string()).cast(pa.float64()))
+        written = column.cast(pa.string())
+        cast = written.cast(pa.float64())
     except pa.ArrowInvalid:
         index, values = distinct(column)
-    labels, reasons = texts(values)
+        numbers, reasons = _parsed_each(*texts(values))
+        return numbers[index] + 0.0, reasons[index]
+    numbers, reasons = _numbers(cast)
+    reasons[_shortened(written, cast)] = Reason.NOT_EXACT
+    return numbers, reasons
+
+
+def _parsed_each(labels: pa.Array, reasons: Reasons) -> tuple[NDArray[np.float64], Reasons]:
+    """Number and reason of each text, and for a missing one behind them."""
     numbers = np.zeros(len(labels) + 1)
     reasons = np.append(reasons, np.int8(Reason.MISSING))
     for position, label in enumerate(labels.to_pylist()):
@@ -280,6 +301,27 @@ def _parsed(column: pa.Array) -> tuple[NDArray[np.float64], Reasons]:
             reasons[position] = Reason.MISSING
         elif _NUMBER.fullmatch(label):
             numbers[position] = float(label)
+            reasons[position] = 0 if _is_kept(label, numbers[position]) else Reason.NOT_EXACT
         else:
             reasons[position] = Reason.NOT_FINITE if _NOT_FINITE.fullmatch(label) else Reason.NOT_A_NUMBER
-    return numbers[index] + 0.0, reasons[index]
+    return numbers, reasons
+
+
+def _shortened(written: pa.Array, cast: pa.Array) -> NDArray[np.bool_]:
+    """Which numbers have lost digits on the way from their texts; texts that a float is written as need no look."""
+    long = pc.or_(pc.greater(pc.binary_length(written), _SURELY_KEPT), pc.equal(cast, 0.0))
+    doubtful = pc.fill_null(pc.and_(long, pc.not_equal(cast.cast(pa.string()), written)), fill_value=False)
+    lost = np.zeros(len(written), bool)
+    for row in np.flatnonzero(doubtful.to_numpy(zero_copy_only=False)).tolist():
+        lost[row] = not _is_kept(written[row].as_py(), cast[row].as_py())
+    return lost
+
+
+def _is_kept(label: str, number: float) -> bool:
+    """Whether the float, rounded to as many digits as were written, is what was written."""
+    try:
+        written = Decimal(label.strip())
+    except InvalidOperation:
+        return False
+    digits = len("".join(map(str, written.as_tuple().digits)).rstrip("0")) or 1
+    return not np.isfinite(number) or Decimal(f"{number:.{min(digits, _MOST_DIGITS)}g}") == written

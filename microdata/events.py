@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as pa_json
 
+from microdata.columns import field_column
 from microdata.encoding import Encoded, Layers, encode, encode_layers
 from microdata.refusals import Reason, Refusals
-from microdata.schema import Number, Schema
+from microdata.schema import LARGEST, Number, Schema
 
 # Stands for a field below something that is no object: a list, which every field refuses as the wrong type.
 _NO_VALUE: list[Any] = []
@@ -20,6 +24,8 @@ _NO_VALUE: list[Any] = []
 _EXAMPLES = 16
 # The parser reads deeper nesting than it writes, and a public value has to be written again.
 _DEEPEST = 254
+# The parser makes floats of whole numbers beyond 64 bits: what may hold one is read once more, with all digits.
+_LONG = re.compile(rb"\d{20}")
 
 
 def encode_events(
@@ -39,6 +45,8 @@ def encode_events(
     {('(record)', <Reason.NOT_JSON: 11>): 1}
     """
     columns = _parsed_at_once(schema, payloads)
+    if columns is not None and _has_rounded(schema, columns):
+        columns = None
     return _encode_each(schema, payloads, keys) if columns is None else encode(schema, columns, keys)
 
 
@@ -102,6 +110,22 @@ def _parsed_at_once(schema: Schema, payloads: Sequence[bytes | None]) -> pa.Tabl
     return columns if columns.num_rows == len(payloads) else None
 
 
+def _has_rounded(schema: Schema, columns: pa.Table) -> bool:
+    """Whether a whole number may have lost digits among floats; declared numbers so large are refused in any case."""
+    numbers = {attribute.name for attribute in schema.quasi + schema.sensitive if isinstance(attribute, Number)}
+    return any(_has_large(field_column(columns, name)) for name in schema.fields() if name not in numbers)
+
+
+def _has_large(column: pa.Array) -> bool:
+    if pa.types.is_struct(column.type):
+        return any(map(_has_large, column.flatten()))
+    if pa.types.is_list(column.type):
+        return _has_large(column.flatten())
+    if not pa.types.is_floating(column.type):
+        return False
+    return bool(pc.any(pc.greater(pc.abs(column), float(LARGEST))).as_py())
+
+
 def _encode_each(schema: Schema, payloads: Sequence[bytes | None], keys: Sequence[bytes | None] | None) -> Encoded:
     events: list[dict[str, Any]] = []
     taken: list[int] = []
@@ -134,6 +158,8 @@ def _event(payload: bytes | None) -> dict[str, Any] | Reason:
         event = orjson.loads(payload)
         if payload.count(b"[") + payload.count(b"{") > _DEEPEST:
             orjson.dumps(event)
+        if _LONG.search(payload):
+            event = json.loads(payload)
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         return Reason.NOT_JSON
     return event if isinstance(event, dict) else Reason.WRONG_TYPE
@@ -188,5 +214,12 @@ def public_column(values: list[Any]) -> pa.Array:
             return pa.array(values)
         except (pa.ArrowException, OverflowError):
             pass
-    texts = (value if isinstance(value, str) else orjson.dumps(value).decode() for value in values)
+    texts = (value if isinstance(value, str) else _json_text(value) for value in values)
     return pa.array([None if value is None else text for value, text in zip(values, texts, strict=True)], pa.string())
+
+
+def _json_text(value: Any) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # a whole number beyond 64 bits
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -23,6 +23,7 @@ from microdata.publication import Publication
 from microdata.refusals import RECORD, Reason, Refusals
 from microdata.schema import Attribute, Schema
 from microdata.sources import Chunk, column_chunks, format_of, line_chunks, reading
+from microdata.table import concat_public
 
 Formulas: TypeAlias = Literal["escape", "keep"]
 """Whether texts that a spreadsheet would run have an apostrophe in front of them in CSV files."""
@@ -132,7 +133,7 @@ class _Sheet:
         for position, side in enumerate(self._sides):
             ends = np.array(list(side.pairs))[codes[first, position]]
             lo[:, position], hi[:, position] = ends[:, 0], ends[:, 1]
-        public = pa.concat_tables(self._public, promote_options="permissive")
+        public = concat_public(self._public)
         return Published(
             self._schema,
             Boxes(self._schema, lo, hi),

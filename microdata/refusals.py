@@ -35,6 +35,7 @@ class Reason(IntEnum):
     TOMBSTONE = 13
     NOT_AN_INTERVAL = 14
     UNKNOWN_LABEL = 15
+    NOT_EXACT = 16
 
     @property
     def code(self) -> str:
@@ -63,6 +64,7 @@ _SENTENCES = {
     Reason.TOMBSTONE: "record without a value",
     Reason.NOT_AN_INTERVAL: "not an interval [low,high]",
     Reason.UNKNOWN_LABEL: "not a label of the hierarchy",
+    Reason.NOT_EXACT: "more digits than are kept exactly",
 }
 
 

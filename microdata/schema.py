@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,6 +24,17 @@ from microdata.hierarchy import Hierarchy
 # integer, stay well below a half.
 _MOST_DECIMALS = 15
 _MOST_EXACT = 2.0**49
+
+LARGEST = 2**53 - 1
+"""Up to here float64 holds every whole number, and no greater one is rounded down into it."""
+_NARROWEST = 1e-200
+"""A domain of several values is at least this wide: 1 / width stays far from the end of float64."""
+_READABLE = 1e30
+"""Numbers below are written with all their digits in messages."""
+_RANKS = 1_000_000
+"""Parts of a declared distribution in which ranks are counted."""
+_MOST_CODES = 2**31 - 1
+"""Values of a sensitive domain, whose codes are 32 bits wide."""
 
 
 class PersonSource(Enum):
@@ -37,8 +50,10 @@ class PersonSource(Enum):
 class Number:
     """A number within the declared domain `low … high`.
 
-    `step` is a grid that starts at `low`. A quasi-identifier's published intervals are widened to it, so that their
-    ends are no one's true value. A sensitive number takes only values on it (integers: a step of 1 unless declared).
+    Values are kept as float64, so a domain lies where that holds every whole number: its ends and its width are at
+    most 9007199254740991. `step` is a grid that starts at `low`. A quasi-identifier's published intervals are widened
+    to it, so that their ends are no one's true value. A sensitive number takes only values on it (integers: a step of
+    1 unless declared).
     """
 
     name: str
@@ -46,16 +61,43 @@ class Number:
     high: float
     integer: bool = False
     step: float | None = None
+    quantiles: tuple[float, ...] = ()
+    """Values that cut the declared distribution of a sensitive number into equally likely parts, `low` and `high` left
+    out; empty where every value of the grid counts alike."""
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high)):
-            raise SchemaError(f"{self.name}: the domain must be finite, got {self.low} … {self.high}")
+        given = f"{_shown(self.low)} … {_shown(self.high)}"
+        if not -math.inf < self.low < math.inf or not -math.inf < self.high < math.inf:
+            raise SchemaError(f"{self.name}: the domain must be finite, got {given}")
         if self.low > self.high:
-            raise SchemaError(f"{self.name}: min must not exceed max, got {self.low} … {self.high}")
-        if self.step is not None and not (math.isfinite(self.step) and self.step > 0):
-            raise SchemaError(f"{self.name}: step must be a positive number, got {self.step}")
+            raise SchemaError(f"{self.name}: min must not exceed max, got {given}")
+        if self.step is not None and not 0 < self.step < math.inf:
+            raise SchemaError(f"{self.name}: step must be a positive number, got {_shown(self.step)}")
+        if self.step is not None and self.step > LARGEST:
+            raise SchemaError(f"{self.name}: step must be at most {LARGEST}, got {_shown(self.step)}")
+        if max(abs(self.low), abs(self.high)) > LARGEST:
+            allowed = f"within ±{LARGEST}, where every whole number is kept exactly"
+            raise SchemaError(f"{self.name}: min and max must lie {allowed}, got {given}")
+        if self.high - self.low > LARGEST:
+            allowed = f"at most {LARGEST}, so that every distance is kept exactly"
+            raise SchemaError(f"{self.name}: max - min must be {allowed}, got {given}")
+        if 0 < self.high - self.low < _NARROWEST:
+            raise SchemaError(f"{self.name}: max - min must be 0 or at least {_NARROWEST:g}, got {given}")
         if self.integer and not (float(self.low).is_integer() and float(self.high).is_integer()):
-            raise SchemaError(f"{self.name}: an integer domain has whole ends, got {self.low} … {self.high}")
+            raise SchemaError(f"{self.name}: an integer domain has whole ends, got {given}")
+        self._check_step()
+        object.__setattr__(self, "quantiles", tuple(self.quantiles))
+        if not all(one < other for one, other in pairwise((self.low, *self.quantiles, self.high))) and self.quantiles:
+            raise SchemaError(f"{self.name}: quantiles must ascend and lie between min and max, without these two")
+
+    def _check_step(self) -> None:
+        """Refuse a grid whose places float64 does not keep apart."""
+        if self.step is None or (self.integer and self.step % 1 == 0):
+            return
+        finest = max(abs(self.low), abs(self.high), self.high - self.low) / _MOST_EXACT
+        if self.step < finest:
+            reason = "places on a finer grid are not kept apart in this domain"
+            raise SchemaError(f"{self.name}: step must be at least {finest:.2g}, got {_shown(self.step)}: {reason}")
 
     @property
     def grid(self) -> float | None:
@@ -73,6 +115,15 @@ class Number:
         digits = max(_decimals(self.low), _decimals(self.grid or 1.0))
         largest = max(abs(self.low), abs(self.high))
         return 10.0**digits if digits <= _MOST_DECIMALS and largest * 10.0**digits < _MOST_EXACT else 0.0
+
+    @cached_property
+    def ranks(self) -> NDArray[np.int64]:
+        """Rank of every value of the grid: its number, or its place in the declared distribution, in millionths."""
+        if not self.quantiles:
+            return np.arange(self.size or 0)
+        cuts = [self.low, *self.quantiles, self.high]
+        share = np.interp(self.values(), cuts, np.linspace(0.0, 1.0, len(cuts)))
+        return np.rint(share * _RANKS).astype(np.int64)
 
     def on_grid(self, index: NDArray[Any]) -> NDArray[np.float64]:
         """Values at these places of the grid, as a person would write them (0.3, not 0.30000000000000004)."""
@@ -121,6 +172,11 @@ class Category:
 Attribute: TypeAlias = Number | Category
 
 
+def _shown(number: float) -> str:
+    """A number for a message, however large."""
+    return str(number) if abs(number) < _READABLE else f"{Decimal(number):.3g}"
+
+
 def _decimals(number: float) -> int:
     """Digits behind the point in the shortest text of a number."""
     exponent = Decimal(repr(float(number))).as_tuple().exponent
@@ -147,7 +203,7 @@ class Schema:
         self._check_names()
         self._check_sensitive()
         weights = tuple(self.weights) or (1.0,) * len(self.quasi)
-        if len(weights) != len(self.quasi) or min(weights) < 0 or not sum(weights) > 0:
+        if len(weights) != len(self.quasi) or min(weights) < 0 or not 0 < sum(weights) < math.inf:
             raise SchemaError(f"weights: one non-negative number per quasi-identifier ({len(self.quasi)}) is needed")
         object.__setattr__(self, "weights", tuple(weight / sum(weights) for weight in weights))
 
@@ -172,6 +228,11 @@ class Schema:
                 raise SchemaError(
                     f"sensitive: {attribute.name!r} is a real number without a step; declare a step (its distribution "
                     "is measured over a fixed grid of values)"
+                )
+            if attribute.size > _MOST_CODES:
+                raise SchemaError(
+                    f"sensitive: {attribute.name!r} has {attribute.size} values, at most {_MOST_CODES} can be told "
+                    "apart; declare a larger step"
                 )
 
     def roles(self) -> dict[str, tuple[str, ...]]:

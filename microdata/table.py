@@ -61,11 +61,11 @@ class Table:
             np.concatenate([table.persons for table in tables]),
             np.concatenate([table.quasi for table in tables]),
             np.concatenate([table.sensitive for table in tables]),
-            _concat_public(publics) if publics else None,
+            concat_public(publics) if publics else None,
         )
 
 
-def _concat_public(tables: list[pa.Table]) -> pa.Table:
+def concat_public(tables: list[pa.Table]) -> pa.Table:
     """Public columns one below the other; as text where parts disagree about the type."""
     try:
         return pa.concat_tables(tables, promote_options="permissive")

@@ -38,6 +38,8 @@ class Finding:
     """Classes that do not meet the model."""
     classes: tuple[str, ...]
     """The first of them, as a published file calls them, or by number from 0."""
+    ground: str | None = None
+    """The ground distance of closeness; None for every other model."""
 
 
 @dataclass(frozen=True)
@@ -176,4 +178,5 @@ def finding(model: Model, groups: Groups, labels: Sequence[str] = ()) -> Finding
         holds=not len(failing),
         failing=len(failing),
         classes=tuple(labels[one] if labels else str(one) for one in failing[:LISTED_CLASSES]),
+        ground=model.basis(groups),
     )

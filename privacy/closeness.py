@@ -8,14 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Attribute, Category
-from privacy.emd import Ground, work
+from privacy.emd import Ground, ground_name, work
 from privacy.exact import Real
 from privacy.model import Groups, Histogram, SensitiveModel, require_parameter
 
 
 @dataclass(frozen=True)
 class TCloseness(SensitiveModel):
-    """The earth mover's distance of every class from the reference is at most `t`."""
+    """The earth mover's distance of every class from the reference is at most `t`.
+
+    Numbers are ranked among the values that occur, or, with `ground="domain"`, in their declared domain, which is what
+    windows need.
+    """
 
     t: Real
     ground: Ground = "auto"
@@ -33,7 +37,16 @@ class TCloseness(SensitiveModel):
     def objection(self, attribute: Attribute) -> str | None:
         """A number has no hierarchy to measure by."""
         number = not isinstance(attribute, Category)
-        return "a number has no hierarchy; allowed: rank, equal" if self.ground == "hierarchy" and number else None
+        return (
+            "a number has no hierarchy; allowed: rank, domain, equal" if self.ground == "hierarchy" and number else None
+        )
+
+    def basis(self, groups: Groups) -> str:
+        """The ground distance, of each attribute where they differ."""
+        names = {one.attribute.name: ground_name(one.attribute, self.ground) for one in self.histograms(groups)}
+        if len(set(names.values())) == 1:
+            return next(iter(names.values()))
+        return "; ".join(f"{attribute}: {name}" for attribute, name in names.items())
 
     def _achieved(self, groups: Groups, histogram: Histogram) -> NDArray[np.float64]:
         return work(histogram, groups.rows, self.ground).distance()

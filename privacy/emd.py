@@ -1,9 +1,12 @@
 """Earth mover's distance between a class's sensitive values and the reference, for all classes at once.
 
-Three ground distances have closed forms, which are computed in whole numbers from the values that occur in a class:
+The ground distances have closed forms, which are computed in whole numbers from the values that occur in a class:
 the rest of the domain, however large, enters through prefix sums of the reference.
 
-- rank (numbers): d(vᵢ, vⱼ) = |i - j| / (m - 1); the distance is the area between the two cumulative distributions.
+- rank (numbers): d(vᵢ, vⱼ) = |i - j| / (m - 1) over the m values that occur; the distance is the area between the two
+  cumulative distributions.
+- domain: the same for numbers over the declared domain, whether its values occur or not, or over the quantiles that are
+  declared for it. It does not change from window to window; over heavy tails without quantiles it says little.
 - hierarchy (categories): d = height of the lowest common ancestor / height of the tree. What a node has too much of
   must leave it, so the distance is Σ over nodes of that surplus times the height gained by climbing to the parent.
 - equal: any two values are 1 apart; the distance is the sum of the surpluses.
@@ -20,12 +23,13 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Attribute, Category
+from microdata import Attribute, Category, Number
 from privacy.exact import Integers, Real, by_class, exact, floor_times, integers
 from privacy.model import Histogram
 
-Ground: TypeAlias = Literal["auto", "rank", "hierarchy", "equal"]
-"""`auto`: by rank for numbers, by hierarchy for categories."""
+Ground: TypeAlias = Literal["auto", "rank", "domain", "hierarchy", "equal"]
+"""`auto`: by rank of the values that occur for numbers; `domain`: by rank in the declared domain. Both by hierarchy for
+categories."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +56,10 @@ class Work:
 def work(histogram: Histogram, rows: NDArray[np.int64], ground: Ground = "auto") -> Work:
     """How far each class, of so many rows, is from the reference."""
     ground = ground_of(histogram.attribute, ground)
-    if ground == "rank":
-        return _rank(histogram, rows)
+    if ground in {"rank", "domain"}:
+        present = histogram.reference > 0
+        present[histogram.values] = True
+        return _rank(histogram, rows, ranks(histogram.attribute, ground, present))
     return _hierarchy(histogram, rows) if ground == "hierarchy" else _equal(histogram, rows)
 
 
@@ -71,17 +77,43 @@ def distance(
 
 def ground_of(attribute: Attribute, ground: Ground) -> Ground:
     """The ground distance that is meant for this attribute."""
-    if ground == "auto":
-        return "hierarchy" if isinstance(attribute, Category) else "rank"
-    return ground
+    if isinstance(attribute, Category):
+        return "hierarchy" if ground in {"auto", "domain"} else ground
+    return "rank" if ground == "auto" else ground
 
 
-def _rank(histogram: Histogram, rows: NDArray[np.int64]) -> Work:
+def ground_name(attribute: Attribute, ground: Ground) -> str:
+    """The ground distance of this attribute in words."""
+    meant = ground_of(attribute, ground)
+    if meant == "domain" and isinstance(attribute, Number) and attribute.quantiles:
+        return "rank in the declared distribution"
+    return _NAMES[meant]
+
+
+_NAMES: dict[Ground, str] = {
+    "rank": "rank of the values that occur",
+    "domain": "rank in the declared domain",
+    "hierarchy": "hierarchy",
+    "equal": "equal",
+}
+
+
+def ranks(attribute: Attribute, ground: Ground, present: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Rank of every value of the domain, from 0, where these are present; those that are not may have any."""
+    if ground == "domain" and isinstance(attribute, Number):
+        return attribute.ranks
+    return np.maximum(np.cumsum(present) - 1, 0)
+
+
+def _rank(histogram: Histogram, rows: NDArray[np.int64], rank: NDArray[np.int64]) -> Work:
     size, total = len(histogram.reference), histogram.total
-    unit = max(size - 1, 1) * total
-    largest = size * total * int(rows.max(initial=1))
+    steps = max(int(rank[-1]), 1)
+    unit = steps * total
+    largest = (steps + 1) * total * int(rows.max(initial=1))
     below = np.cumsum(histogram.reference)
-    area = integers(np.concatenate(([0], np.cumsum(below))), largest)
+    rank = np.append(rank, rank[-1])
+    gaps = integers(np.diff(rank), largest)
+    area = np.concatenate(([0], np.cumsum(integers(below, largest) * gaps)))
     counts, starts = integers(histogram.counts, largest), histogram.starts
     n = integers(rows, largest)[histogram.classes]
 
@@ -96,8 +128,8 @@ def _rank(histogram: Histogram, rows: NDArray[np.int64]) -> Work:
     # Empty classes have no entries, hence no zero in n.
     crossing = np.searchsorted(below, (-(-level // n)).astype(np.int64))
     crossing = np.clip(crossing, begin, end)
-    over = level * (crossing - begin) - n * (area[crossing] - area[begin])
-    under = n * (area[end] - area[crossing]) - level * (end - crossing)
+    over = level * (rank[crossing] - rank[begin]) - n * (area[crossing] - area[begin])
+    under = n * (area[end] - area[crossing]) - level * (rank[end] - rank[crossing])
     amount = by_class(np.add, over + under, starts, empty=0)
     amount[filled] += integers(rows, largest)[filled] * area[begin[starts[:-1][filled]]]
     return Work(amount, unit, rows)

@@ -23,6 +23,9 @@ from privacy.k_anonymity import KAnonymity, MaxShare
 from privacy.likeness import BetaLikeness, RangeLikeness, SemanticLikeness
 from privacy.model import Groups, Histogram, Model, SensitiveModel
 
+MOST = 10**12
+"""Persons, values and levels that a guarantee may count: more than any table has, and far from the end of a word."""
+
 
 class _Part(BaseModel):
     """Part of a guarantee: unknown names are errors, values do not change."""
@@ -63,7 +66,7 @@ class Recursive(_Part):
     """Parameters of recursive (c,ℓ)-diversity."""
 
     c: float = Field(gt=0, allow_inf_nan=False, description="r₁ < c · (r_ℓ + r_ℓ₊₁ + …); above 0")
-    l: int = Field(ge=1, description="from which rank on values are summed; a whole number from 1")  # noqa: E741 - as below
+    l: int = Field(ge=1, le=MOST, description="from which rank on values are summed; a whole number from 1")  # noqa: E741 - as below
 
 
 class Diversity(_OneOf):
@@ -71,7 +74,9 @@ class Diversity(_OneOf):
 
     plain = "distinct"
 
-    distinct: int | None = Field(None, ge=1, description="distinct sensitive values per class; a whole number from 1")
+    distinct: int | None = Field(
+        None, ge=1, le=MOST, description="distinct sensitive values per class; a whole number from 1"
+    )
     entropy: float | None = Field(
         None, ge=1, allow_inf_nan=False, description="the entropy of a class is at least the logarithm of this; from 1"
     )
@@ -98,7 +103,11 @@ class Closeness(_Form):
     plain = "threshold"
 
     threshold: float = Field(ge=0, le=1, description="largest earth mover's distance of a class from all rows; 0 to 1")
-    ground: Ground = Field("auto", description="distance of two values: auto is rank for numbers, else hierarchy")
+    ground: Ground = Field(
+        "auto",
+        description="distance of two values: auto is the rank among the values that occur for numbers (rank), else "
+        "hierarchy; domain is the rank in the declared domain",
+    )
 
 
 class SemanticParameters(_Part):
@@ -167,7 +176,7 @@ class Guarantee(_Part):
     (KAnonymity(k=5), EntropyDiversity(l=2.5, attribute=None))
     """
 
-    k: int | None = Field(None, ge=1, description="distinct persons per class; a whole number from 1")
+    k: int | None = Field(None, ge=1, le=MOST, description="distinct persons per class; a whole number from 1")
     l: Diversity | None = Field(  # noqa: E741 - the literature's letter
         None, description="diversity of sensitive values: a number of distinct values, or one of the other forms"
     )

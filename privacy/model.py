@@ -146,6 +146,10 @@ class Model(ABC):
         """The threshold, in the unit of `achieved`."""
         return float(getattr(self, self.parameter))
 
+    def basis(self, groups: Groups) -> str | None:  # noqa: ARG002 - for models that can be measured in several ways
+        """What the achieved value is measured by, where the name of the model does not say it."""
+        return None
+
     @abstractmethod
     def achieved(self, groups: Groups) -> NDArray[np.float64]:
         """The strictest parameter that each class meets; over several sensitive attributes the least safe counts.

@@ -27,7 +27,7 @@ class SplitTest(NamedTuple):
     total: int
     """Rows of all buckets."""
     unit: int
-    """Height of the hierarchy, or values of the number's domain less one."""
+    """Height of the hierarchy, or the greatest rank of the number's values."""
     bound: int
     """U: the most that moving earth inside the buckets can cost."""
     t_over: int
@@ -40,7 +40,7 @@ class SplitTest(NamedTuple):
     """CATEGORY: node of each bucket."""
     low: NDArray[np.int64]
     high: NDArray[np.int64]
-    """NUMBER: least and greatest value of each bucket."""
+    """NUMBER: rank of the least and of the greatest value of each bucket."""
     cap_over: NDArray[np.int64]
     cap_under: NDArray[np.int64]
     """CAPS: largest share of each bucket as a fraction."""

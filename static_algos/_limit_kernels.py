@@ -23,11 +23,11 @@ ATTRIBUTE = np.dtype(
         ("caps", np.int64),  # CAPS: first of its caps
         ("caps_end", np.int64),
         ("total", np.int64),  # rows of its reference
-        ("unit", np.int64),  # of distances: height of the hierarchy, or values of the number's domain less one
+        ("unit", np.int64),  # of distances: height of the hierarchy, or the greatest rank of the number's values
     ]
 )
-VALUE = np.dtype([("reference", np.int64), ("node", np.int64)])
-"""Count in the distribution that classes are compared with; node in the hierarchy."""
+VALUE = np.dtype([("reference", np.int64), ("node", np.int64), ("gap", np.int64)])
+"""Count in the distribution that classes are compared with; node in the hierarchy; ranks to the next value."""
 CAP = np.dtype([("first", np.int64), ("last", np.int64), ("over", np.int64), ("under", np.int64)])
 """Values `first … last` of the attribute together have at most the share over / under."""
 
@@ -92,7 +92,7 @@ def distance_work(rules: Rules, attribute: int, counts: NDArray[np.int64], rows:
         work, ahead = 0, 0
         for place in range(own["values"], own["values_end"]):
             ahead += counts[place] * total - rules.values[place]["reference"] * rows
-            work += abs(ahead)
+            work += abs(ahead) * rules.values[place]["gap"]
         return work
     base, end = own["nodes"], own["nodes_end"]
     extra, surplus = rules.room[0], rules.room[1]

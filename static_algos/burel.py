@@ -36,6 +36,7 @@ from pydantic import Field
 
 from microdata import InfeasibleError, Progress, Publication, Schema, Table, Words, silent, words
 from privacy import BetaLikeness, KAnonymity, Likeness, Model, RangeLikeness, SemanticLikeness, check_domains
+from privacy.guarantee import MOST
 from static_algos._dichotomy_kernels import CAPS, SplitTest
 from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
 from static_algos.caps import likeness_caps, value_caps
@@ -52,7 +53,7 @@ class BurelParameters(Parameters):
     """What BUREL is asked for."""
 
     beta: Likeness = Field(description="largest relative gain on a sensitive value (enhanced), or another form")
-    k: int = Field(6, ge=1, description="least number of distinct persons in a class")
+    k: int = Field(6, ge=1, le=MOST, description="least number of distinct persons in a class")
     refine: Refine = "table"
 
 

@@ -213,7 +213,8 @@ class Lattice:
         self.looked_at = 0
         if math.prod(self.heights) > MOST_NODES:
             raise InfeasibleError(
-                f"{math.prod(self.heights)} combinations of levels are too many to search (at most {MOST_NODES}); use "
+                f"{_counted(math.prod(self.heights))} combinations of levels are too many to search (at most "
+                f"{MOST_NODES}); use "
                 "fewer quasi-identifiers, flatter hierarchies or a smaller height",
                 parameter="height",
             )
@@ -277,6 +278,11 @@ class Lattice:
             shape[a] = -1
             result += self.schema.weights[a] * np.array(means).reshape(shape)
         return result
+
+
+def _counted(number: int) -> str:
+    """A count for a message, however large."""
+    return str(number) if number < 10**12 else f"10^{math.floor(math.log10(number))}"
 
 
 class _Ladder:

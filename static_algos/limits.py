@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Attribute, Category, InfeasibleError, Table
+from privacy.emd import Ground, ranks
 from static_algos._limit_kernels import ATTRIBUTE, CAP, CAPS, CATEGORY, NUMBER, VALUE, Limits, Rules
 from static_algos.ratios import LARGEST, rounded_down
 
@@ -34,32 +35,42 @@ def references_of(table: Table) -> list[Reference]:
     ]
 
 
-def close_limits(table: Table, k: int, t: Fraction, references: Sequence[Reference]) -> Limits:
+def close_limits(table: Table, k: int, t: Fraction, references: Sequence[Reference], ground: Ground = "rank") -> Limits:
     """At least k persons, and within t of the reference in every sensitive attribute."""
-    for attribute, reference in zip(table.schema.sensitive, references, strict=True):
-        require_exact(len(table), int(reference.sum()), attribute)
-    return _limits(table, k, references, t, [[] for _ in references])
+    places = places_of(table.schema.sensitive, references, ground)
+    for attribute, reference, place in zip(table.schema.sensitive, references, places, strict=True):
+        require_exact(len(table), int(reference.sum()), attribute, unit(attribute, place))
+    return _limits(table, k, references, t, [[] for _ in references], places)
 
 
 def capped_limits(table: Table, k: int, caps: Sequence[Sequence[Cap]]) -> Limits:
     """At least k persons, and within all caps of every sensitive attribute."""
-    return _limits(table, k, references_of(table), None, caps)
+    references = references_of(table)
+    return _limits(table, k, references, None, caps, [np.zeros(len(one), np.int64) for one in references])
 
 
-def ground(attribute: Attribute) -> int:
-    """The unit of distances: the hierarchy's height, or the number of values less one; 1 where all are equal."""
-    steps = int(attribute.hierarchy.height[0]) if isinstance(attribute, Category) else (attribute.size or 1) - 1
-    return max(steps, 1)
+Places = NDArray[np.int64]
+"""Rank of every value of a sensitive attribute's domain, from 0."""
 
 
-def require_exact(rows: int, total: int, attribute: Attribute) -> None:
-    """Refuse tables whose distances would not fit into one word."""
-    if rows * total * ground(attribute) >= LARGEST:
+def places_of(attributes: Sequence[Attribute], references: Sequence[Reference], ground: Ground) -> list[Places]:
+    """The ranks of every attribute whose values are distributed so."""
+    return [ranks(one, ground, reference > 0) for one, reference in zip(attributes, references, strict=True)]
+
+
+def unit(attribute: Attribute, places: Places) -> int:
+    """The unit of distances: the hierarchy's height, or the greatest rank; 1 where all are equal."""
+    return max(int(attribute.hierarchy.height[0] if isinstance(attribute, Category) else places[-1]), 1)
+
+
+def require_exact(rows: int, total: int, attribute: Attribute, steps: int) -> None:
+    """Refuse tables whose distances, of so many steps at most, would not fit into one word."""
+    if rows * total * steps >= LARGEST:
         most = LARGEST // (rows * total)
         raise InfeasibleError(
-            f"a domain of {attribute.size} values cannot be measured exactly over {total} rows; declare a larger step",
+            f"{steps + 1} ranks cannot be measured exactly over {total} rows; declare a larger step",
             parameter=attribute.name,
-            nearest=f"{most} values",
+            nearest=f"{most} ranks",
         )
 
 
@@ -82,14 +93,19 @@ def _persons(table: Table) -> NDArray[np.int32]:
 
 
 def _limits(
-    table: Table, k: int, references: Sequence[Reference], t: Fraction | None, caps: Sequence[Sequence[Cap]]
+    table: Table,
+    k: int,
+    references: Sequence[Reference],
+    t: Fraction | None,
+    caps: Sequence[Sequence[Cap]],
+    places: Sequence[Places],
 ) -> Limits:
     start = _offsets([len(reference) for reference in references])
     return Limits(
         least=k,
         person=_persons(table),
         value=table.sensitive + start[:-1].astype(np.int32),
-        rules=_rules(table.schema.sensitive, references, t, caps),
+        rules=_rules(table.schema.sensitive, references, t, caps, places),
     )
 
 
@@ -98,6 +114,7 @@ def _rules(
     references: Sequence[Reference],
     t: Fraction | None,
     caps: Sequence[Sequence[Cap]],
+    places: Sequence[Places],
 ) -> Rules:
     trees = [one.hierarchy if isinstance(one, Category) else None for one in attributes]
     values = _offsets([len(reference) for reference in references])
@@ -114,7 +131,7 @@ def _rules(
                     *nodes[number : number + 2],
                     *capped[number : number + 2],
                     references[number].sum(),
-                    ground(attributes[number]),
+                    unit(attributes[number], places[number]),
                 )
                 for number, tree in enumerate(trees)
             ],
@@ -122,9 +139,11 @@ def _rules(
         ),
         values=np.array(
             [
-                (count, 0 if tree is None else tree.leaf_nodes[place])
-                for tree, reference in zip(trees, references, strict=True)
-                for place, count in enumerate(reference)
+                (count, 0 if tree is None else tree.leaf_nodes[place], gap)
+                for tree, reference, rank in zip(trees, references, places, strict=True)
+                for place, (count, gap) in enumerate(
+                    zip(reference.tolist(), np.diff(rank, append=rank[-1:]).tolist(), strict=True)
+                )
             ],
             VALUE,
         ),

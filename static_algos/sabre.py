@@ -39,11 +39,13 @@ from pydantic import Field
 
 from microdata import InfeasibleError, Progress, Publication, Schema, Table, Words, silent, words
 from privacy import KAnonymity, Model, TCloseness, check_domains, distance
+from privacy.emd import Ground
 from privacy.exact import exact
+from privacy.guarantee import MOST
 from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
 from static_algos.catalogue import Parameters
 from static_algos.dichotomy import dichotomize
-from static_algos.limits import Reference, close_limits, references_of, require_exact, require_persons
+from static_algos.limits import Reference, close_limits, references_of, require_persons
 from static_algos.proof import proven
 from static_algos.refine import Refine, form_classes
 from static_algos.retrieval import draw_along_curve, draw_by_distance
@@ -54,7 +56,7 @@ class SabreParameters(Parameters):
     """What SABRE is asked for."""
 
     t: float = Field(ge=0, le=1, description="largest earth mover's distance of a class from the table")
-    k: int = Field(6, ge=1, description="least number of distinct persons in a class")
+    k: int = Field(6, ge=1, le=MOST, description="least number of distinct persons in a class")
     neighbours: Literal["hilbert", "exact"] = Field(
         "hilbert",
         description="how a class draws its rows: along the Hilbert curve (fast) or by exact distance; "
@@ -105,25 +107,25 @@ def sabre_classes(
     k: int,
     neighbours: Literal["hilbert", "exact"] = "hilbert",
     refine: Refine = "table",
+    ground: Ground = "rank",
     draw_words: Words,
     progress: Progress = silent,
 ) -> tuple[NDArray[np.int32], dict[str, object]]:
     """Classes of at least k persons within t of the references, one per sensitive attribute over its whole domain.
 
     The rows may be a part of what the references count, as in a window: the distance of all rows from the first
-    reference is then taken off t before the buckets are made.
+    reference is then taken off t before the buckets are made, which needs one ground distance for both: `domain`.
     """
     attribute, own = table.schema.sensitive[0], references_of(table)[0]
-    require_exact(len(table), len(table), attribute)
-    limits = close_limits(table, k, t, references)
+    limits = close_limits(table, k, t, references, ground)
     require_persons(limits)
-    rest = t - distance(attribute, references[0], own)
+    rest = t - distance(attribute, references[0], own, ground)
     if rest < 0:
         raise InfeasibleError("the rows as a whole are farther than t from the reference", parameter="t")
 
     def construct() -> tuple[NDArray[np.int32], int]:
-        bucketing = bucketize(attribute, own, rest)
-        draws = dichotomize(closeness_test(attribute, own, bucketing, rest), least=k)
+        bucketing = bucketize(attribute, own, rest, ground)
+        draws = dichotomize(closeness_test(attribute, own, bucketing, rest, ground), least=k)
         draw = draw_along_curve if neighbours == "hilbert" else draw_by_distance
         buckets = bucketing.of_values(len(own))[table.sensitive[:, 0]]
         return draw(table, buckets, draws, draw_words, progress), len(bucketing.buckets)

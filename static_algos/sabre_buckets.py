@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Attribute, Category, Hierarchy
+from privacy.emd import Ground
 from static_algos._dichotomy_kernels import CATEGORY, NUMBER, SplitTest
-from static_algos.limits import Reference, ground
+from static_algos.limits import Places, Reference, places_of, unit
 from static_algos.ratios import rounded_down
 
 _NONE = np.empty(0, np.int64)
@@ -48,11 +49,11 @@ class Bucketing:
         return np.maximum(np.searchsorted(starts, np.arange(size), side="right") - 1, 0).astype(np.int32)
 
 
-def bucketize(attribute: Attribute, counts: Reference, t: Fraction) -> Bucketing:
+def bucketize(attribute: Attribute, counts: Reference, t: Fraction, ground: Ground = "rank") -> Bucketing:
     """The buckets of a sensitive attribute whose values occur this often."""
     if isinstance(attribute, Category):
         return category_buckets(attribute.hierarchy, counts, t)
-    return number_buckets(counts, t)
+    return number_buckets(counts, t, places_of([attribute], [counts], ground)[0])
 
 
 def category_buckets(tree: Hierarchy, counts: Reference, t: Fraction) -> Bucketing:
@@ -80,26 +81,27 @@ def category_buckets(tree: Hierarchy, counts: Reference, t: Fraction) -> Bucketi
     return _split_until_below(bucket_of(0), limit, cost, parts)
 
 
-def number_buckets(counts: Reference, t: Fraction) -> Bucketing:
+def number_buckets(counts: Reference, t: Fraction, places: Places) -> Bucketing:
     """bucketNum: buckets are runs of values; a split cuts a run where the bounds of both parts are least."""
     occurring = np.flatnonzero(counts)
     rows = np.concatenate(([0], np.cumsum(counts[occurring])))
-    moments = np.concatenate(([0], np.cumsum(counts[occurring] * occurring)))
+    rank = places[occurring]
+    moments = np.concatenate(([0], np.cumsum(counts[occurring] * rank)))
 
     def costs(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
         """CETᵁ of the occurring values low … high: all rows at one end is the worst, the cost is convex between."""
         mass, moment = rows[high + 1] - rows[low], moments[high + 1] - moments[low]
-        return np.maximum(moment - mass * occurring[low], mass * occurring[high] - moment)
+        return np.maximum(moment - mass * rank[low], mass * rank[high] - moment)
 
-    def places(bucket: Bucket) -> tuple[int, int]:
+    def ends(bucket: Bucket) -> tuple[int, int]:
         return int(np.searchsorted(occurring, bucket.first)), int(np.searchsorted(occurring, bucket.last))
 
     def cost(bucket: Bucket) -> int:
-        low, high = places(bucket)
+        low, high = ends(bucket)
         return int(costs(np.array([low]), np.array([high]))[0])
 
     def parts(bucket: Bucket) -> list[Bucket]:
-        low, high = places(bucket)
+        low, high = ends(bucket)
         if low == high:
             return []
         cut = np.arange(low, high)
@@ -108,7 +110,7 @@ def number_buckets(counts: Reference, t: Fraction) -> Bucketing:
         best = int(cut[np.argmin(left + right)])
         return [Bucket(bucket.first, int(occurring[best])), Bucket(int(occurring[best + 1]), bucket.last)]
 
-    limit = t * int(rows[-1]) * max(len(counts) - 1, 1)
+    limit = t * int(rows[-1]) * max(int(places[-1]), 1)
     return _split_until_below(Bucket(int(occurring[0]), int(occurring[-1])), limit, cost, parts)
 
 
@@ -160,12 +162,15 @@ def _wait(
         heapq.heappush(waiting, _Waiting(bucket, halves, own - sum(map(cost, halves)), own))
 
 
-def closeness_test(attribute: Attribute, counts: Reference, bucketing: Bucketing, t: Fraction) -> SplitTest:
+def closeness_test(
+    attribute: Attribute, counts: Reference, bucketing: Bucketing, t: Fraction, ground: Ground = "rank"
+) -> SplitTest:
     """When a class is t-close to `counts` whichever rows it draws from the buckets: D + U ≤ t."""
     first = np.array([bucket.first for bucket in bucketing.buckets])
     last = np.array([bucket.last for bucket in bucketing.buckets])
     before = np.concatenate(([0], np.cumsum(counts)))
     over, under = rounded_down(t)
+    places = places_of([attribute], [counts], ground)[0]
     parent = weight = place = _NONE
     if isinstance(attribute, Category):
         parent, weight, place = _tree_above(attribute.hierarchy, [bucket.node for bucket in bucketing.buckets])
@@ -173,15 +178,15 @@ def closeness_test(attribute: Attribute, counts: Reference, bucketing: Bucketing
         kind=CATEGORY if isinstance(attribute, Category) else NUMBER,
         sizes=before[last + 1] - before[first],
         total=int(before[-1]),
-        unit=ground(attribute),
+        unit=unit(attribute, places),
         bound=bucketing.bound,
         t_over=over,
         t_under=under,
         parent=parent,
         weight=weight,
         place=place,
-        low=first,
-        high=last,
+        low=places[first],
+        high=places[last],
         cap_over=_NONE,
         cap_under=_NONE,
     )

@@ -3,7 +3,7 @@
 Idea. Each class is close to a window of the stream instead of a whole table. The undecided rows of a window are D away
 from all of it, so static SABRE partitions them with what is left of the threshold, t - D, and every class is within t
 of the window by the triangle inequality. That needs one ground distance everywhere: ranks and heights come from the
-declared domain, never from the values that happen to be there.
+declared domain (or from the quantiles that are declared for it), never from the values that happen to be there.
 
 Reference: J. Cao, thesis 2010, chapter 6; the window's part is in `window.py`.
 
@@ -51,17 +51,18 @@ class SabreW(WindowEngine):
 
     def models(self) -> tuple[Model, ...]:
         """At least k persons, and t-closeness to the window."""
-        return KAnonymity(self.parameters.k), TCloseness(self.parameters.t)
+        return KAnonymity(self.parameters.k), TCloseness(self.parameters.t, "domain")
 
     def _room(self, rows: Table, references: References) -> float:
         """The share of t that the distance of all rows from the window leaves, by the worst sensitive attribute."""
         t = exact(self.parameters.t)
         counts = zip(self.schema.sensitive, references, self._histograms(rows.sensitive), strict=True)
-        farthest = max(distance(attribute, reference, own) for attribute, reference, own in counts)
+        farthest = max(distance(attribute, reference, own, "domain") for attribute, reference, own in counts)
         return float(t - farthest) / (float(t) or 1.0)
 
     def _partition(self, rows: Table, references: References) -> NDArray[np.int32]:
         given = self.parameters
-        return sabre_classes(rows, references, t=exact(given.t), k=given.k, refine=given.refine, draw_words=self.words)[
-            0
-        ]
+        classes, _ = sabre_classes(
+            rows, references, t=exact(given.t), k=given.k, refine=given.refine, ground="domain", draw_words=self.words
+        )
+        return classes

@@ -16,7 +16,7 @@ def say_audit(result: Audit) -> None:
     """Asked, achieved and holds for each model; what must not be there; and the numbers around it."""
     rows = [
         (
-            finding.model,
+            finding.model + (f" (by {finding.ground})" if finding.ground else ""),
             f"{finding.asked:g}",
             "–" if finding.achieved is None else f"{finding.achieved:.4g}",
             "yes" if finding.holds else f"NO, fails in {finding.failing} of {result.classes} classes",

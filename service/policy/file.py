@@ -64,6 +64,16 @@ Finite: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
 FieldName: TypeAlias = Annotated[str, Field(min_length=1)]
 
 
+class Ranks(Section):
+    """How the values of a sensitive number are ranked in windows, where the values that occur change."""
+
+    quantiles: list[Finite] = Field(
+        min_length=1,
+        max_length=10_000,
+        description="values that cut the distribution into equally likely parts, ascending, without min and max",
+    )
+
+
 class NumberField(Section):
     """A number with its domain."""
 
@@ -72,6 +82,9 @@ class NumberField(Section):
     max: Finite = Field(description="greatest value of the domain")
     integer: bool = Field(default=False, description="whole numbers only")
     step: Finite | None = Field(None, gt=0, description="grid to which published intervals are widened")
+    ranks: Ranks | None = Field(
+        None, description="sensitive numbers: ranks for t in windows; by default every value of the domain counts alike"
+    )
     weight: Weight = 1.0
 
 

@@ -44,4 +44,6 @@ def _attribute(attribute: Attribute) -> dict[str, Any]:
         "domain": [float(attribute.low), float(attribute.high)],
         "integer": attribute.integer,
         "step": attribute.step,
+        # Only where they are given: policies without keep their fingerprint.
+        **({"quantiles": attribute.quantiles} if attribute.quantiles else {}),
     }

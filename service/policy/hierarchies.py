@@ -158,7 +158,7 @@ class Hierarchies:
         builder = validated(BUILDERS[name], source, at)
         leaves, levels = builder.shape()
         if leaves > MAX_LEAVES:
-            raise HierarchyError(f"at most {MAX_LEAVES} leaves are built, these parameters make {leaves:.0f}")
+            raise HierarchyError(f"at most {MAX_LEAVES} leaves are built, these parameters make {leaves:.12g}")
         self._take(int(leaves), levels)
         return builder.build()
 

@@ -139,6 +139,10 @@ def _check_fields(schema: object) -> None:
 def _schema(file: PolicyFile, trees: Hierarchies, problems: list[Problem]) -> Schema | None:
     section = file.schema_
     quasi = [_attribute(("schema", "quasi", name), field, trees, problems) for name, field in section.quasi.items()]
+    for name, field in section.quasi.items():
+        if isinstance(field, NumberField) and field.ranks:
+            at = dotted(("schema", "quasi", name, "ranks"))
+            problems.append(Problem(at, "only sensitive numbers have ranks; leave it out"))
     sensitive = []
     for name, field in section.sensitive.items():
         path = ("schema", "sensitive", name)
@@ -187,7 +191,8 @@ def _attribute(
     name = path[-1]
     try:
         if isinstance(field, NumberField):
-            return Number(name, field.min, field.max, field.integer, field.step)
+            quantiles = tuple(field.ranks.quantiles) if field.ranks else ()
+            return Number(name, field.min, field.max, field.integer, field.step, quantiles)
         return Category(name, trees.resolve(field.hierarchy, (*path, "hierarchy")), field.other)
     except PolicyError as error:
         problems.extend(error.problems)

@@ -115,6 +115,7 @@ def _results(audited: Audit, models: Sequence[Model]) -> list[Result]:
             holds=finding.holds,
             failing=finding.failing,
             more_is_safer=model.more_is_safer,
+            ground=finding.ground,
         )
         for finding, model in zip(audited.findings, models, strict=True)
     ]
@@ -145,7 +146,13 @@ def _measure(model: Model, groups: Groups) -> Measure:
         order = np.argsort(achieved)
         running = np.cumsum(groups.rows[order])
         typical = _finite(achieved[order[np.searchsorted(running, running[-1] / 2)]])
-    return Measure(model=model.label, worst=worst, typical=typical, more_is_safer=model.more_is_safer)
+    return Measure(
+        model=model.label,
+        worst=worst,
+        typical=typical,
+        more_is_safer=model.more_is_safer,
+        ground=model.basis(groups),
+    )
 
 
 def _finite(value: float) -> float | None:

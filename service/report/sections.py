@@ -47,6 +47,7 @@ class Result(Section):
     holds: bool
     failing: int = Field(description="classes that do not meet it")
     more_is_safer: bool
+    ground: str | None = Field(None, description="the ground distance of closeness")
 
 
 class Measure(Section):
@@ -56,6 +57,7 @@ class Measure(Section):
     worst: float | None = Field(description="of the least safe class")
     typical: float | None = Field(description="median over the rows")
     more_is_safer: bool
+    ground: str | None = Field(None, description="the ground distance of closeness")
 
 
 class AttributeLoss(Section):

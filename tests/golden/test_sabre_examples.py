@@ -78,9 +78,9 @@ def test_example_3_4_the_tree_of_categories():
 
 def test_example_3_5_the_tree_of_numbers():
     counts = np.array([2, 3, 3, 2])
-    root = number_buckets(counts, Fraction(6, 10))
+    root = number_buckets(counts, Fraction(6, 10), np.arange(4))
     assert (root.buckets, Fraction(root.bound, 10 * 3)) == ((Bucket(0, 3),), Fraction(1, 2))
-    final = number_buckets(counts, Fraction(1, 4))
+    final = number_buckets(counts, Fraction(1, 4), np.arange(4))
     assert final.buckets == (Bucket(0, 1), Bucket(2, 3))
     assert Fraction(final.bound, 10 * 3) == Fraction(1, 5)
 

@@ -348,5 +348,6 @@ def test_codes_are_stable_and_complete():
         (13, "tombstone"),
         (14, "not_an_interval"),
         (15, "unknown_label"),
+        (16, "not_exact"),
     ]
     assert all(reason.sentence for reason in Reason)

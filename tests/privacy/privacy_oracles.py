@@ -22,9 +22,25 @@ def shares(counts):
     return [Fraction(count, total) for count in counts]
 
 
-def ground_distances(attribute, ground="auto"):
+def rank_of(attribute, ground, present):
+    """Rank of each value as a share of the greatest: among those present, in the domain, or among its quantiles."""
+    if ground == "domain" and attribute.quantiles:
+        cuts = [Fraction(str(cut)) for cut in (attribute.low, *attribute.quantiles, attribute.high)]
+        values = [Fraction(str(value)) for value in attribute.values().tolist()]
+        parts = [max(part for part in range(len(cuts) - 1) if cuts[part] <= value) for value in values]
+        places = [
+            part + (v - cuts[part]) / (cuts[part + 1] - cuts[part]) for part, v in zip(parts, values, strict=True)
+        ]
+        return [Fraction(round(place / (len(cuts) - 1) * 10**6), 10**6) for place in places]
+    counted = [True] * len(present) if ground == "domain" else list(present)
+    return [Fraction(sum(counted[:value]), max(sum(counted) - 1, 1)) for value in range(len(counted))]
+
+
+def ground_distances(attribute, present, ground="auto"):
     """The matrix of ground distances, walked up the tree where there is one."""
     size = attribute.size
+    ranked = not isinstance(attribute, Category) or ground == "rank"
+    rank = rank_of(attribute, ground, present) if ranked else []
     matrix = [[Fraction(0)] * size for _ in range(size)]
     for i in range(size):
         for j in range(size):
@@ -35,7 +51,7 @@ def ground_distances(attribute, ground="auto"):
             elif isinstance(attribute, Category) and ground != "rank":
                 matrix[i][j] = Fraction(meeting_height(attribute.hierarchy, i, j), int(attribute.hierarchy.height[0]))
             else:
-                matrix[i][j] = Fraction(abs(i - j), size - 1)
+                matrix[i][j] = abs(rank[i] - rank[j])
     return matrix
 
 
@@ -68,13 +84,12 @@ def emd(attribute, p, q, ground="auto") -> Fraction:
     if ground == "equal":
         return sum((abs(a - b) for a, b in zip(p, q, strict=True)), Fraction(0)) / 2
     if isinstance(attribute, Number) or ground == "rank":
-        if len(p) == 1:
-            return Fraction(0)
+        rank = rank_of(attribute, ground, [a > 0 or b > 0 for a, b in zip(p, q, strict=True)])
         running, area = Fraction(0), Fraction(0)
-        for a, b in zip(p[:-1], q[:-1], strict=True):
-            running += b - a
-            area += abs(running)
-        return area / (len(p) - 1)
+        for value in range(len(p) - 1):
+            running += q[value] - p[value]
+            area += abs(running) * (rank[value + 1] - rank[value])
+        return area
     tree = attribute.hierarchy
     extra = [Fraction(0)] * len(tree.labels)
     for leaf, node in enumerate(tree.leaf_nodes):

@@ -108,13 +108,13 @@ def test_alpha_k(world, alpha, k):
         assert holds[one] == (enough and rare)
 
 
-@given(worlds(), portions, st.sampled_from(["auto", "rank", "equal"]))
+@given(worlds(), portions, st.sampled_from(["auto", "rank", "domain", "equal"]))
 def test_closeness(world, t, ground):
     model = TCloseness(t, ground)
     assert_agrees(model, world, lambda a, p, q, _c: emd(a, p, q, ground) <= Fraction(str(t)))
 
 
-@given(worlds(), st.sampled_from(["auto", "rank", "equal"]))
+@given(worlds(), st.sampled_from(["auto", "rank", "domain", "equal"]))
 def test_closeness_at_the_very_threshold(world, ground):
     for one in range(world.count):
         exact = max(emd(a, shares(r), shares(c), ground) for a, r, c in sensitive_rows(world, one))

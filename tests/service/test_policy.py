@@ -72,7 +72,7 @@ def test_json_and_yaml_twins_are_the_same(tmp_path):
     [
         ("nmae", "x", "nmae: unknown key; did you mean 'name'?"),
         ("schema/quasi/age/mni", 1, "schema.quasi.age.mni: unknown key; did you mean 'min'?"),
-        ("schema/quasi/age/zzz", 1, "unknown key; known keys: integer, max, min, step, type, weight"),
+        ("schema/quasi/age/zzz", 1, "unknown key; known keys: integer, max, min, ranks, step, type, weight"),
         ("schema/quasi/country/on_unknwon", "refuse", "schema.quasi.country.on_unknwon: unknown key; did you mean"),
         ("guarantee/kk", 5, "guarantee.kk: unknown key; did you mean 'k'?"),
         ("guarantee/algorithm", "sabr", "guarantee.algorithm: must be one of"),
@@ -88,6 +88,10 @@ def test_json_and_yaml_twins_are_the_same(tmp_path):
         ("schema/quasi/age/type", ..., "schema.quasi.age.type: is missing; must be 'number' or 'category'"),
         ("schema/quasi/age/min", "old", "schema.quasi.age.min: must be a valid number, given 'old'"),
         ("schema/quasi/age/min", 91, "schema.quasi.age: min must not exceed max"),
+        ("schema/quasi/age/max", 2**53 + 1, "schema.quasi.age: min and max must lie within ±9007199254740991"),
+        ("schema/quasi/age/min", -1.79e308, "schema.quasi.age: min and max must lie within ±9007199254740991"),
+        ("schema/quasi/age/step", 1e-320, "schema.quasi.age: step must be at least 1.6e-13, got 1e-320"),
+        ("guarantee/k", 10**400, "guarantee.k: must be less than or equal to 1000000000000"),
         ("schema/quasi/age/min", 17.5, "schema.quasi.age: an integer domain has whole ends"),
         ("schema/quasi/age/step", 0, "schema.quasi.age.step: must be greater than 0, given 0"),
         ("schema/quasi/age/weight", -1, "schema.quasi.age.weight: must be greater than or equal to 0, given -1"),
@@ -306,3 +310,39 @@ def test_a_stream_keeps_its_fingerprint_where_only_the_way_in_changes():
 def test_the_policy_has_a_json_schema():
     schema = PolicyFile.model_json_schema()
     assert {"name", "schema", "guarantee", "stream", "table"} == set(schema["properties"])
+
+
+BALANCE = {"type": "number", "min": 0, "max": 1000, "integer": True}
+
+
+def test_a_sensitive_number_may_have_declared_ranks():
+    declared = changed("schema/sensitive/balance", {**BALANCE, "ranks": {"quantiles": [10, 20, 100]}})
+    assert parse_policy(declared).schema.sensitive[1].ranks[[0, 10, 15, 20, 100, 1000]].tolist() == [
+        0,
+        250_000,
+        375_000,
+        500_000,
+        750_000,
+        1_000_000,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "ranks", "said"),
+    [
+        ("schema/sensitive/balance", {"quantiles": [20, 10]}, "schema.sensitive.balance: quantiles must ascend"),
+        ("schema/sensitive/balance", {"quantiles": [0, 10]}, "lie between min and max"),
+        ("schema/sensitive/balance", {"quantiles": []}, "schema.sensitive.balance.ranks.quantiles"),
+        ("schema/sensitive/balance", {"quantile": [10]}, "did you mean 'quantiles'?"),
+        ("schema/quasi/balance", {"quantiles": [10]}, "schema.quasi.balance.ranks: only sensitive numbers have ranks"),
+    ],
+)
+def test_ranks_that_cannot_be(path, ranks, said):
+    assert said in " ".join(problems(changed(path, {**BALANCE, "ranks": ranks})))
+
+
+def test_declared_ranks_change_the_fingerprint_and_their_absence_does_not():
+    plain = parse_policy(changed("schema/sensitive/balance", BALANCE))
+    told = parse_policy(changed("schema/sensitive/balance", {**BALANCE, "ranks": {"quantiles": [10]}}))
+    assert plain.fingerprint() != told.fingerprint()
+    assert parse_policy(POLICY).fingerprint() == "0278c9d767525c99d76c89a982c2bfb6ac42d3ad7e120b1f8f96c3ff0f761db5"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import ILLNESS, QUASI, guarantees, random_table, tables
 
-from microdata import Cancelled, GuaranteeError, InfeasibleError
+from microdata import Cancelled, GuaranteeError, InfeasibleError, Number, PersonSource, Schema, Table
 from privacy import Groups, check
 from static_algos import STATIC_ALGORITHMS, Incognito, incognito
 from static_algos.recoding import recodings
@@ -145,3 +145,11 @@ def test_progress_cancels(phase):
 def test_it_is_in_the_catalogue_with_its_documentation():
     assert STATIC_ALGORITHMS["incognito"].algorithm is Incognito
     assert doctest.testmod(incognito).failed == 0
+
+
+def test_a_lattice_beyond_counting_is_refused_in_a_short_sentence():
+    numbers = tuple(Number(f"n{number}", 0, 99, integer=True) for number in range(300))
+    table = Table(Schema(PersonSource.ROW, numbers), np.arange(9), np.zeros((9, 300)), np.empty((9, 0), np.int32))
+    with pytest.raises(InfeasibleError, match=r"10\^\d+ combinations of levels are too many") as caught:
+        Incognito(k=2).anonymize(table)
+    assert len(str(caught.value)) < 250

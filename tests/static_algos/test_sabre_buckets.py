@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from microdata import Category, Hierarchy, Number
 from static_algos._dichotomy_kernels import allowed
 from static_algos.dichotomy import dichotomize
-from static_algos.limits import ground
+from static_algos.limits import places_of, unit
 from static_algos.sabre_buckets import bucketize, closeness_test
 from tests.privacy.privacy_oracles import emd, ground_distances, shares, transport
 from tests.static_algos.bucket_tables import attributes
@@ -24,6 +24,11 @@ def counted(draw, most=6):
     counts = draw(st.lists(st.integers(0, most), min_size=attribute.size, max_size=attribute.size))
     assume(sum(counts))
     return attribute, np.array(counts)
+
+
+def steps(attribute, counts):
+    """The unit of distances."""
+    return unit(attribute, places_of([attribute], [counts], "rank")[0])
 
 
 def members(bucketing, size):
@@ -42,7 +47,7 @@ def test_buckets_part_the_values_and_stay_below_t(case, t):
         if bucket.node >= 0:
             tree = attribute.hierarchy
             assert tree.first[bucket.node] <= bucket.first <= bucket.last <= tree.last[bucket.node]
-    bound = Fraction(bucketing.bound, int(counts.sum()) * ground(attribute))
+    bound = Fraction(bucketing.bound, int(counts.sum()) * steps(attribute, counts))
     assert bound < t or len(bucketing.buckets) == len(occurring)
 
 
@@ -50,14 +55,14 @@ def test_buckets_part_the_values_and_stay_below_t(case, t):
 def test_the_bound_is_what_the_worst_class_of_each_bucket_costs(case, t):
     """CETᵁ by definition: the most expensive single value to hold a bucket's whole mass, summed over the buckets."""
     attribute, counts = case
-    distances, p = ground_distances(attribute), shares(counts.tolist())
+    distances, p = ground_distances(attribute, counts > 0), shares(counts.tolist())
     bucketing = bucketize(attribute, counts, t)
     worst = Fraction(0)
     for values in members(bucketing, len(counts)):
         worst += max(
             sum((p[value] * distances[value][held] for value in values), Fraction(0)) for held in values if counts[held]
         )
-    bound = Fraction(bucketing.bound, int(counts.sum()) * ground(attribute))
+    bound = Fraction(bucketing.bound, int(counts.sum()) * steps(attribute, counts))
     if isinstance(attribute, Number):
         assert bound == worst
     else:
@@ -73,13 +78,13 @@ def test_distances_between_buckets_are_least_transports(case, t, random):
     parts = members(bucketing, len(counts))
     draws = np.array([random.randint(0, int(counts[values].sum())) for values in parts])
     assume(draws.sum())
-    own = ground_distances(attribute)
+    own = ground_distances(attribute, counts > 0)
     far = [
         [0 if a is b else max(own[y][z] for y in a for z in b if counts[y] and counts[z]) for b in parts] for a in parts
     ]
     sizes = [int(counts[values].sum()) for values in parts]
     expected = transport(shares(sizes), shares(draws.tolist()), far)
-    bound = bucketing.bound / (int(counts.sum()) * ground(attribute))
+    bound = bucketing.bound / (int(counts.sum()) * steps(attribute, counts))
     for slack, verdict in ((1e-6, True), (-1e-6, False)):
         threshold = Fraction(expected + bound + slack)
         if threshold >= 0:

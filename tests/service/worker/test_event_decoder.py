@@ -92,6 +92,16 @@ def test_a_person_may_have_any_name_and_a_number_counts_by_its_digits(person):
     assert one == same != other
 
 
+@pytest.mark.parametrize("text", ["9007199254740992", "9007199254740993", "18446744073709551617", "-9007199254740993"])
+def test_a_number_that_a_float_would_change_is_refused(text):
+    ends = {"low": -(2**52), "high": 2**52 - 1} if text[0] == "-" else {"low": 0, "high": 2**53 - 1}
+    schema = Schema("who", (Number("age", **ends, integer=True),), (Number("pay", 2**53 - 9, 2**53 - 1, integer=True),))
+    values = [f'{{"who": 1, "age": {age}, "pay": {pay}}}'.encode() for age, pay in ((text, 2**53 - 1), (5, text))]
+    batch = RecordBatch(Partition("raw", 0), np.arange(2), np.arange(2), [None] * 2, values)
+    refused = EventDecoder(schema, LIMIT).decode(batch).refused
+    assert [(one.field, one.reason.code) for one in refused] == [("age", "out_of_domain"), ("pay", "out_of_domain")]
+
+
 def test_an_object_that_is_null_has_no_public_value_in_it():
     schema = Schema("who", (Number("age", 0, 99),), public=("home.street",))
     values = [
