@@ -418,12 +418,18 @@ class DeadlineReference(Reference):
             return wider - self.units(attribute, lo, hi)
         return max(lo - value, 0) + max(value - hi, 0)
 
-    def score(self, box, row, seed):
+    def age(self, row, seed):
         span = np.float32(256.0) / np.float32(self.taken - seed.number)
-        age = np.floor(np.float32(self.taken - 1 - row.number) * span)
-        worth = row.rarity + int(np.floor(np.float32(row.rarity) * age * np.float32(1.0 / 1024.0)))
-        total = sum(self.cost(a, lo, hi, self.value(a, row.quasi[a])) for a, (lo, hi) in enumerate(box))
-        return total - worth
+        return int(np.floor(np.float32(self.taken - 1 - row.number) * span))
+
+    def worth(self, row, seed):
+        return row.rarity + int(np.floor(np.float32(row.rarity) * np.float32(self.age(row, seed)) / np.float32(1024.0)))
+
+    def enlargement(self, box, row):
+        return sum(self.cost(a, lo, hi, self.value(a, row.quasi[a])) for a, (lo, hi) in enumerate(box))
+
+    def score(self, box, row, seed):
+        return self.enlargement(box, row) - self.worth(row, seed)
 
     def decide(self, row, *, ending=False):
         if self.reuse_for(row):
@@ -431,6 +437,7 @@ class DeadlineReference(Reference):
         keep = []
         if self.is_class(self.held):
             members = self.gather(row)
+            self.bring_along(members, row)
             if ending and len(self.persons(r for r in self.held if r not in members)) < self.k:
                 members = list(self.held)
             keep, stay = self.within_share(members, row)
@@ -471,6 +478,30 @@ class DeadlineReference(Reference):
                 unit = self.value(a, value)
                 box[a] = min(box[a][0], unit), max(box[a][1], unit)
         return members
+
+    def bring_along(self, members, seed):
+        """Further rows of the members' persons: inside the published box, or dearer to leave behind."""
+
+        def join(some):
+            for row in some:
+                members.append(row)
+                further.remove(row)
+
+        def inside():
+            lo, hi = self.widened(*self.around(members))
+            return [r for r in further if all(a <= v <= b for v, a, b in zip(r.quasi, lo, hi, strict=True))]
+
+        persons = dict.fromkeys(row.person for row in members)
+        further = [r for p in persons for r in self.held if r.person == p and r not in members]
+        join(inside())
+        left = len(self.persons(row for row in self.held if row not in members))
+        for row in list(further):
+            box = [(self.value(a, lo), self.value(a, hi)) for a, (lo, hi) in enumerate(zip(*self.around(members)))]
+            newcomers = len(self.persons(self.held)) * (256 - self.age(row, seed)) / 256
+            lost = left + newcomers < self.k
+            if len(members) * self.enlargement(box, row) < (UNIT if lost else self.worth(row, seed)):
+                join([row])
+        join(inside())
 
     def flush(self):
         while self.held:
