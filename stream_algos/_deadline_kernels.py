@@ -5,8 +5,8 @@ would cost to leave it behind: rows far from most others, and old rows, find no 
 as small as possible, without it, uses up the common rows and leaves the rare ones for bad classes at their deadlines.
 
 Once k persons are together, their other waiting rows come along: those in the box at no cost, the rest where the larger
-box costs all members less than leaving the row behind. Otherwise who acts in bursts would be company for many classes
-with one row each, and most of the rows would find none in time.
+box costs all members less than leaving the row behind. So do rows that nobody else is likely to take in time. Otherwise
+who acts in bursts would be company for many classes with one row each, and most of the rows would find none in time.
 """
 
 from __future__ import annotations
@@ -272,52 +272,73 @@ def _everybody(rows: Rows, members: NDArray[np.int64]) -> int:
 
 @kernel
 def _bring_along(state: State, space: Geometry, rules: Rules, count: int) -> int:
-    """Let further rows of the members' persons join; how many members there are then.
+    """Let further rows join; how many members there are then.
 
-    What lies in the box joins at no cost. Any other row enlarges the box for all members, and joins where that costs
-    less than to leave it behind.
+    Rows of the members' persons that lie in the box join at no cost. Another row of theirs, and any row that is likely
+    to be lost, enlarges the box for all members, and joins where that costs less than to leave it behind.
     """
-    own = state.search.own[: _further_rows(state, count)]
-    outside = _join_inside(state, space, own, count)
-    count += len(own) - outside
-    if outside:
-        stay = _join_dear(state, space, rules, own[:outside], count)
-        count += outside - stay
-        if 0 < stay < outside:
-            count += stay - _join_inside(state, space, own[:stay], count)
-    return count
+    rows, search = state.rows, state.search
+    count, outside = _join_inside(state, space, count)
+    before, left = count, _persons_left(rows, search.members[:count])
+    count = _join_dear(state, space, rules, search.own[:outside], count, left)
+    if left < rules.k:
+        lost = _lost_rows(state, rules, count, left)
+        count = _join_dear(state, space, rules, search.own[:lost], count, left)
+    return _join_inside(state, space, count)[0] if count > before else count
+
+
+@kernel
+def _lost_rows(state: State, rules: Rules, count: int, left: int) -> int:
+    """Fill `own` with the held rows, oldest first, that are no members and likely to be lost; how many."""
+    rows, search, found = state.rows, state.search, 0
+    _choose(search, count, True)  # noqa: FBT003 - numba has no keyword-only arguments
+    for number in range(rows.meta[HEAD], rows.meta[TAIL]):
+        slot = number & (len(rows.slots) - 1)
+        if rows.slots[slot, CLUSTER] != NONE and not search.chosen[slot] and _is_lost(rows, rules, slot, left):
+            search.own[found] = slot
+            found += 1
+    _choose(search, count, False)  # noqa: FBT003 - as above
+    return found
+
+
+@kernel
+def _choose(search: Search, count: int, chosen: bool) -> None:
+    for member in search.members[:count]:
+        search.chosen[member] = chosen
 
 
 @kernel
 def _further_rows(state: State, count: int) -> int:
     """Fill `own` with the held rows of the members' persons that are no members, each person's oldest first."""
     rows, search, found, mark = state.rows, state.search, 0, fresh_mark(state.rows)
-    members = search.members[:count]
-    for member in members:
-        search.chosen[member] = True
-    for member in members:
+    _choose(search, count, True)  # noqa: FBT003 - as above
+    for member in search.members[:count]:
         person = rows.slots[member, PERSON]
         if rows.tally[person, COUNT] > 1 and meet(rows, person, mark, 0):
             begin = found
             for place in range(begin, begin + held_rows(rows, state.chains, person, search.own[begin:])):
                 search.own[found] = search.own[place]
                 found += not search.chosen[search.own[place]]
-    for member in members:
-        search.chosen[member] = False
+    _choose(search, count, False)  # noqa: FBT003 - as above
     return found
 
 
 @kernel
-def _join_inside(state: State, space: Geometry, own: NDArray[np.int64], count: int) -> int:
-    """Make those rows members that the published box of the members covers; how many are left of `own`, in front."""
-    rows, members, stay = state.rows, state.search.members, 0
-    width = rows.quasi.shape[1]
+def _join_inside(state: State, space: Geometry, count: int) -> tuple[int, int]:
+    """Make the further rows members that the published box of the members covers.
+
+    How many members there are then, and how many further rows are left in `own`.
+    """
+    rows, members, own = state.rows, state.search.members, state.search.own
+    width, further, outside = rows.quasi.shape[1], _further_rows(state, count), 0
+    if further == 0:
+        return count, 0
     lo, hi = rows.quasi[members[0]].copy(), rows.quasi[members[0]].copy()
     for member in members[:count]:
         include(lo, hi, rows.quasi[member])
     for attribute in range(width):
         lo[attribute], hi[attribute] = widened_range(space, attribute, lo[attribute], hi[attribute])
-    for slot in own:
+    for slot in own[:further]:
         attribute = 0
         while attribute < width and lo[attribute] <= rows.quasi[slot, attribute] <= hi[attribute]:
             attribute += 1
@@ -325,26 +346,22 @@ def _join_inside(state: State, space: Geometry, own: NDArray[np.int64], count: i
             members[count] = slot
             count += 1
         else:
-            own[stay] = slot
-            stay += 1
-    return stay
+            own[outside] = slot
+            outside += 1
+    return count, outside
 
 
 @kernel
-def _join_dear(state: State, space: Geometry, rules: Rules, own: NDArray[np.int64], count: int) -> int:
-    """Make those rows members that cost more if they are left behind; how many are left of `own`, in front."""
-    rows, blocks, search, stay = state.rows, state.blocks, state.search, 0
-    left = _persons_left(rows, search.members[:count])
-    for slot in own:
+def _join_dear(state: State, space: Geometry, rules: Rules, some: NDArray[np.int64], count: int, left: int) -> int:
+    """Make those rows members that cost more if they are left behind; how many members there are then."""
+    rows, blocks, search = state.rows, state.blocks, state.search
+    for slot in some:
         behind = UNIT if _is_lost(rows, rules, slot, left) else float(_worth_of(rows, blocks, slot))
         if count * _cost(rows, blocks, search, slot) < behind:
             search.members[count] = slot
             count += 1
             _extend(rows, blocks, search, space, 0, slot)
-        else:
-            own[stay] = slot
-            stay += 1
-    return stay
+    return count
 
 
 @kernel

@@ -437,7 +437,8 @@ class DeadlineReference(Reference):
         keep = []
         if self.is_class(self.held):
             members = self.gather(row)
-            self.bring_along(members, row)
+            if len(self.held) > len(self.persons(self.held)):
+                self.bring_along(members, row)
             if ending and len(self.persons(r for r in self.held if r not in members)) < self.k:
                 members = list(self.held)
             keep, stay = self.within_share(members, row)
@@ -480,28 +481,34 @@ class DeadlineReference(Reference):
         return members
 
     def bring_along(self, members, seed):
-        """Further rows of the members' persons: inside the published box, or dearer to leave behind."""
+        """Further rows of the members' persons: inside the published box, or dearer to leave behind; and lost rows."""
 
-        def join(some):
-            for row in some:
-                members.append(row)
-                further.remove(row)
+        def further():
+            persons = dict.fromkeys(row.person for row in members)
+            return [row for person in persons for row in self.held if row.person == person and row not in members]
 
-        def inside():
+        def join_inside():
             lo, hi = self.widened(*self.around(members))
-            return [r for r in further if all(a <= v <= b for v, a, b in zip(r.quasi, lo, hi, strict=True))]
+            members.extend([row for row in further() if all(map(lambda v, a, b: a <= v <= b, row.quasi, lo, hi))])
 
-        persons = dict.fromkeys(row.person for row in members)
-        further = [r for p in persons for r in self.held if r.person == p and r not in members]
-        join(inside())
-        left = len(self.persons(row for row in self.held if row not in members))
-        for row in list(further):
-            box = [(self.value(a, lo), self.value(a, hi)) for a, (lo, hi) in enumerate(zip(*self.around(members)))]
+        def lost(row):
             newcomers = len(self.persons(self.held)) * (256 - self.age(row, seed)) / 256
-            lost = left + newcomers < self.k
-            if len(members) * self.enlargement(box, row) < (UNIT if lost else self.worth(row, seed)):
-                join([row])
-        join(inside())
+            return left + newcomers < self.k
+
+        def join_dear(some):
+            for row in some:
+                lo, hi = self.around(members)
+                box = [(self.value(a, lo[a]), self.value(a, hi[a])) for a in range(len(lo))]
+                if len(members) * self.enlargement(box, row) < (UNIT if lost(row) else self.worth(row, seed)):
+                    members.append(row)
+
+        join_inside()
+        before, left = len(members), len(self.persons(row for row in self.held if row not in members))
+        join_dear(further())
+        if left < self.k:
+            join_dear([row for row in self.held if row not in members and lost(row)])
+        if len(members) > before:
+            join_inside()
 
     def flush(self):
         while self.held:
