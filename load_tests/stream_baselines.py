@@ -1,37 +1,13 @@
-"""What stream algorithms are compared with: other static algorithms in the same windows, and condensation.
-
-None of them is in the catalogue: the window baselines lose more than SABRE_W, and dynamicGroup has no delay bound.
-"""
+"""What CASTLE is compared with: condensation, which has no delay bound and so is no engine of the catalogue."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Boxes, Schema, Table, class_loss, geometry
-from static_algos import Incognito, Mondrian, StaticAlgorithm
-from stream_algos import SabreW
-
-
-class MondrianW(SabreW):
-    """tMondrian_W: the window's undecided rows, cut by Mondrian with what the window leaves of t."""
-
-    static: type[StaticAlgorithm] = Mondrian
-
-    def _partition(self, rows: Table, references: list[NDArray[np.int64]]) -> NDArray[np.int32]:
-        # Rounded down, to the safe side, so that t - D is never exceeded.
-        left = math.floor(max(self._room(rows, references), 0.0) * self.parameters.t * 1e9) / 1e9
-        closeness = {"threshold": left, "ground": "domain"}
-        return self.static(k=self.parameters.k, t=closeness).anonymize(rows).classes
-
-
-class IncognitoW(MondrianW):
-    """tIncognito_W: the same with one level of generalization for all rows of a window."""
-
-    static = Incognito
+from microdata import Boxes, Schema, class_loss, geometry
 
 
 class DynamicGroup:

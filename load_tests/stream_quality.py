@@ -41,10 +41,10 @@ from load_tests.quality.page import (
     print_figures,
     write_page,
 )
-from load_tests.stream_baselines import DynamicGroup, IncognitoW, MondrianW
+from load_tests.stream_baselines import DynamicGroup
 from microdata import Boxes, Publication, Table, class_loss, seeded_words
 from static_algos import median_query_error
-from stream_algos import Batch, Castle, Engine, Release, SabreW, _split_kernels
+from stream_algos import Batch, Castle, Engine, IncognitoW, MondrianW, Release, SabreW, _split_kernels
 
 PAGE = "quality-stream-results.md"
 PUSH = 1_000

@@ -42,7 +42,7 @@ from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
 from static_algos.caps import likeness_caps, value_caps
 from static_algos.catalogue import Parameters
 from static_algos.dichotomy import dichotomize
-from static_algos.limits import Cap, Reference, capped_limits, references_of, require_persons
+from static_algos.limits import Cap, Reference, capped_limits, present_values, references_of, require_persons
 from static_algos.proof import proven
 from static_algos.ratios import rounded_down
 from static_algos.refine import Refine, form_classes
@@ -78,7 +78,7 @@ class Burel(StaticAlgorithm):
             return Publication.of(table, np.empty(0, np.int32))
         classes, details = burel_classes(
             table,
-            likeness_caps(models, table.schema, references_of(table)),
+            likeness_caps(models, table.schema, references_of(table), present_values(table)),
             k=self.parameters.k,
             refine=self.parameters.refine,
             draw_words=words(seed),
@@ -106,7 +106,7 @@ def burel_classes(
     limits = capped_limits(table, k, caps)
     require_persons(limits)
     highest = value_caps(caps[0], len(own))
-    if any(count > share * len(table) for count, share in zip(own.tolist(), highest, strict=True)):
+    if any(int(own[value]) > highest[value] * len(table) for value in np.flatnonzero(own)):
         raise InfeasibleError("the rows as a whole exceed a cap", parameter="beta")
 
     def construct() -> tuple[NDArray[np.int32], int]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Attribute, Category, InfeasibleError, Table
+from microdata import Attribute, Category, Hierarchy, InfeasibleError, Table
 from privacy.emd import Ground, ranks
 from static_algos._limit_kernels import ATTRIBUTE, CAP, CAPS, CATEGORY, NUMBER, VALUE, Limits, Rules
 from static_algos.ratios import LARGEST, rounded_down
@@ -38,15 +39,40 @@ def references_of(table: Table) -> list[Reference]:
 def close_limits(table: Table, k: int, t: Fraction, references: Sequence[Reference], ground: Ground = "rank") -> Limits:
     """At least k persons, and within t of the reference in every sensitive attribute."""
     places = places_of(table.schema.sensitive, references, ground)
-    for attribute, reference, place in zip(table.schema.sensitive, references, places, strict=True):
-        require_exact(len(table), int(reference.sum()), attribute, unit(attribute, place))
-    return _limits(table, k, references, t, [[] for _ in references], places)
+    units = [unit(attribute, place) for attribute, place in zip(table.schema.sensitive, places, strict=True)]
+    for attribute, reference, steps in zip(table.schema.sensitive, references, units, strict=True):
+        require_exact(len(table), int(reference.sum()), attribute, steps)
+    trees = [one.hierarchy if isinstance(one, Category) else None for one in table.schema.sensitive]
+    rules = _rules(trees, units, references, t, [[] for _ in references], places)
+    return Limits(least=k, person=_persons(table), value=_side_by_side(table.sensitive, references), rules=rules)
 
 
 def capped_limits(table: Table, k: int, caps: Sequence[Sequence[Cap]]) -> Limits:
-    """At least k persons, and within all caps of every sensitive attribute."""
-    references = references_of(table)
-    return _limits(table, k, references, None, caps, [np.zeros(len(one), np.int64) for one in references])
+    """At least k persons, and within all caps of every sensitive attribute.
+
+    Values are numbered anew among those that the table has: the work goes with them, not with the domain.
+    """
+    codes, counts, kept = np.empty_like(table.sensitive), [], []
+    for column, (present, some) in enumerate(zip(present_values(table), caps, strict=True)):
+        codes[:, column] = np.searchsorted(present, table.sensitive[:, column])
+        counts.append(np.bincount(codes[:, column], minlength=len(present)))
+        kept.append(_among(present, some))
+    places = [np.zeros(len(one), np.int64) for one in counts]
+    rules = _rules([None] * len(caps), [1] * len(caps), counts, None, kept, places)
+    return Limits(least=k, person=_persons(table), value=_side_by_side(codes, counts), rules=rules)
+
+
+def present_values(table: Table) -> list[NDArray[np.int64]]:
+    """The values of each sensitive attribute that the table has, ascending."""
+    return [np.unique(column).astype(np.int64) for column in table.sensitive.T]
+
+
+def _among(present: NDArray[np.int64], caps: Sequence[Cap]) -> list[Cap]:
+    """The caps in terms of places among these values, without those that reach none of them."""
+    first = np.searchsorted(present, [cap.first for cap in caps])
+    last = np.searchsorted(present, [cap.last for cap in caps], side="right") - 1
+    places = zip(first.tolist(), last.tolist(), caps, strict=True)
+    return [Cap(begin, end, cap.share) for begin, end, cap in places if begin <= end]
 
 
 Places = NDArray[np.int64]
@@ -92,31 +118,19 @@ def _persons(table: Table) -> NDArray[np.int32]:
     return np.empty(0, np.int32)
 
 
-def _limits(
-    table: Table,
-    k: int,
-    references: Sequence[Reference],
-    t: Fraction | None,
-    caps: Sequence[Sequence[Cap]],
-    places: Sequence[Places],
-) -> Limits:
-    start = _offsets([len(reference) for reference in references])
-    return Limits(
-        least=k,
-        person=_persons(table),
-        value=table.sensitive + start[:-1].astype(np.int32),
-        rules=_rules(table.schema.sensitive, references, t, caps, places),
-    )
+def _side_by_side(sensitive: NDArray[np.int32], references: Sequence[Reference]) -> NDArray[np.int32]:
+    """The values of all attributes in one row of numbers."""
+    return sensitive + _offsets([len(reference) for reference in references])[:-1].astype(np.int32)
 
 
 def _rules(
-    attributes: Sequence[Attribute],
+    trees: Sequence[Hierarchy | None],
+    units: Sequence[int],
     references: Sequence[Reference],
     t: Fraction | None,
     caps: Sequence[Sequence[Cap]],
     places: Sequence[Places],
 ) -> Rules:
-    trees = [one.hierarchy if isinstance(one, Category) else None for one in attributes]
     values = _offsets([len(reference) for reference in references])
     nodes = _offsets([0 if tree is None else len(tree.parent) for tree in trees])
     capped = _offsets([len(some) for some in caps])
@@ -131,22 +145,13 @@ def _rules(
                     *nodes[number : number + 2],
                     *capped[number : number + 2],
                     references[number].sum(),
-                    unit(attributes[number], places[number]),
+                    units[number],
                 )
                 for number, tree in enumerate(trees)
             ],
             ATTRIBUTE,
         ),
-        values=np.array(
-            [
-                (count, 0 if tree is None else tree.leaf_nodes[place], gap)
-                for tree, reference, rank in zip(trees, references, places, strict=True)
-                for place, (count, gap) in enumerate(
-                    zip(reference.tolist(), np.diff(rank, append=rank[-1:]).tolist(), strict=True)
-                )
-            ],
-            VALUE,
-        ),
+        values=_values(trees, references, places),
         parent=_joined([tree.parent for tree in trees if tree is not None]),
         height=_joined([tree.height for tree in trees if tree is not None]),
         caps=np.array([(cap.first, cap.last, *rounded_down(cap.share)) for some in caps for cap in some], CAP),
@@ -156,9 +161,20 @@ def _rules(
     )
 
 
+def _values(
+    trees: Sequence[Hierarchy | None], references: Sequence[Reference], places: Sequence[Places]
+) -> NDArray[Any]:
+    pairs = zip(trees, references, strict=True)
+    nodes = [np.zeros(len(reference)) if tree is None else tree.leaf_nodes for tree, reference in pairs]
+    values = np.empty(sum(map(len, references)), VALUE)
+    values["reference"], values["node"] = _joined(references), _joined(nodes)
+    values["gap"] = _joined([np.diff(rank, append=rank[-1:]) for rank in places])
+    return values
+
+
 def _offsets(lengths: Sequence[int]) -> NDArray[np.int64]:
     return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
 
 
-def _joined(arrays: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
-    return np.concatenate([np.empty(0, np.int64), *arrays])
+def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    return np.concatenate([np.empty(0, np.int64), *arrays]).astype(np.int64)

@@ -3,6 +3,10 @@
 The class grows by one row at a time: the one whose enlargement, less its worth, is least. The worth of a row is what it
 would cost to leave it behind: rows far from most others, and old rows, find no good company later. Choosing each class
 as small as possible, without it, uses up the common rows and leaves the rare ones for bad classes at their deadlines.
+
+Once k persons are together, their other waiting rows come along: those in the box at no cost, the rest where the larger
+box costs all members less than leaving the row behind. So do rows that nobody else is likely to take in time. Otherwise
+who acts in bursts would be company for many classes with one row each, and most of the rows would find none in time.
 """
 
 from __future__ import annotations
@@ -12,11 +16,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Geometry, Schema, kernel, nth_smallest
+from microdata import Geometry, Schema, kernel, nth_smallest, widened_range
 from stream_algos._blocks_kernels import (
     HI,
     LO,
     RECENT,
+    UNIT,
     Blocks,
     add_costs,
     insert,
@@ -26,6 +31,7 @@ from stream_algos._blocks_kernels import (
     remove,
     unit_value,
 )
+from stream_algos._chain_kernels import Chains, held_rows, link, new_chains
 from stream_algos._held_kernels import (
     AFTER,
     CLUSTER,
@@ -57,6 +63,7 @@ from stream_algos._release_kernels import (
     Output,
     Published,
     draw,
+    include,
     is_short,
     release,
     release_again,
@@ -75,6 +82,9 @@ LANES, CHUNK = 16, 128
 
 SAMPLED = 8
 """One in so many scores is looked at to find a limit for the best."""
+
+AGES = 256
+"""Parts of the oldest row's age, in which ages are measured."""
 
 MEMBER = -2
 """Number of a person who is in the class; see `meet`."""
@@ -95,6 +105,10 @@ class Search(NamedTuple):
     box: NDArray[np.float32]
     """End, quasi-identifier: the box of the class so far."""
     members: NDArray[np.int64]
+    own: NDArray[np.int64]
+    """Further rows of the members' persons, of which some become members too."""
+    chosen: NDArray[np.bool_]
+    """By slot: whether the row is a member already; nobody is between two decisions."""
     values: NDArray[np.int64]
     """Distinct values of each sensitive attribute among the members."""
 
@@ -104,6 +118,7 @@ class State(NamedTuple):
 
     rows: Rows
     blocks: Blocks
+    chains: Chains
     published: Published
     search: Search
 
@@ -120,9 +135,12 @@ def new_state(schema: Schema, capacity: int, eta: int, published: Published) -> 
         seed=np.zeros(width, np.float32),
         box=np.zeros((2, width), np.float32),
         members=np.zeros(capacity, np.int64),
+        own=np.zeros(capacity, np.int64),
+        chosen=np.zeros(capacity, np.bool_),
         values=np.zeros(len(schema.sensitive), np.int64),
     )
-    return State(new_rows(schema, capacity, 1), new_blocks(schema, capacity), published, search)
+    rows = new_rows(schema, capacity, 1)
+    return State(rows, new_blocks(schema, capacity), new_chains(rows), published, search)
 
 
 @kernel
@@ -144,7 +162,8 @@ def refill(
 ) -> None:
     """Hold rows that were held before."""
     for index in range(len(positions)):
-        take(state.rows, positions[index], persons[index], quasi[index], sensitive[index])
+        slot = take(state.rows, positions[index], persons[index], quasi[index], sensitive[index])
+        link(state.rows, state.chains, slot)
     if len(positions):
         measure_rarity(state.rows, state.blocks, space)
     for slot in range(len(positions)):
@@ -180,6 +199,7 @@ def advance(
         if done == len(positions):
             return NONE
         slot = take(rows, positions[done], persons[done], quasi[done], sensitive[done])
+        link(rows, state.chains, slot)
         number = rows.meta[TAIL]
         if number % RECENT == 0 or (number < RECENT and number >= 64 and number & (number - 1) == 0):
             measure_rarity(rows, state.blocks, space)
@@ -210,6 +230,8 @@ def _decide(state: State, out: Output, space: Geometry, rules: Rules, slot: int,
     kept = 0
     if enough(rows, rules):
         count = _gather(state, space, rules, slot)
+        if rows.meta[HELD] > rows.meta[PERSONS]:  # else nobody has a further row
+            count = _bring_along(state, space, rules, count)
         if ending and _persons_left(rows, state.search.members[:count]) < rules.k:
             count = _everybody(rows, state.search.members)
         members = state.search.members[:count]
@@ -229,13 +251,12 @@ def _decide(state: State, out: Output, space: Geometry, rules: Rules, slot: int,
 @kernel
 def _persons_left(rows: Rows, members: NDArray[np.int64]) -> int:
     """Persons that would still be held without these rows."""
-    left = rows.meta[PERSONS]
-    for index in range(len(members)):
-        person = rows.slots[members[index], PERSON]
-        others = rows.tally[person, COUNT] - 1
-        for before in range(index if others else 0):  # a person has a second row in a class for its sensitive values
-            others -= rows.slots[members[before], PERSON] == person
-        left -= others == 0
+    mark, left = fresh_mark(rows), rows.meta[PERSONS]
+    for member in members:
+        person = rows.slots[member, PERSON]
+        meet(rows, person, mark, rows.tally[person, COUNT])
+        rows.tally[person, NUMBER] -= 1
+        left -= rows.tally[person, NUMBER] == 0
     return left
 
 
@@ -249,6 +270,110 @@ def _everybody(rows: Rows, members: NDArray[np.int64]) -> int:
             members[count] = slot
             count += 1
     return count
+
+
+@kernel
+def _bring_along(state: State, space: Geometry, rules: Rules, count: int) -> int:
+    """Let further rows join; how many members there are then.
+
+    Rows of the members' persons that lie in the box join at no cost. Another row of theirs, and any row that is likely
+    to be lost, enlarges the box for all members, and joins where that costs less than to leave it behind.
+    """
+    rows, search = state.rows, state.search
+    count, outside = _join_inside(state, space, count)
+    before, left = count, _persons_left(rows, search.members[:count])
+    count = _join_dear(state, space, rules, search.own[:outside], count, left)
+    if left < rules.k:
+        lost = _lost_rows(state, rules, count, left)
+        count = _join_dear(state, space, rules, search.own[:lost], count, left)
+    return _join_inside(state, space, count)[0] if count > before else count
+
+
+@kernel
+def _lost_rows(state: State, rules: Rules, count: int, left: int) -> int:
+    """Fill `own` with the held rows, oldest first, that are no members and likely to be lost; how many."""
+    rows, search, found = state.rows, state.search, 0
+    _choose(search, count, True)  # noqa: FBT003 - numba has no keyword-only arguments
+    for number in range(rows.meta[HEAD], rows.meta[TAIL]):
+        slot = number & (len(rows.slots) - 1)
+        if rows.slots[slot, CLUSTER] != NONE and not search.chosen[slot] and _is_lost(rows, rules, slot, left):
+            search.own[found] = slot
+            found += 1
+    _choose(search, count, False)  # noqa: FBT003 - as above
+    return found
+
+
+@kernel
+def _choose(search: Search, count: int, chosen: bool) -> None:
+    for member in search.members[:count]:
+        search.chosen[member] = chosen
+
+
+@kernel
+def _further_rows(state: State, count: int) -> int:
+    """Fill `own` with the held rows of the members' persons that are no members, each person's oldest first."""
+    rows, search, found, mark = state.rows, state.search, 0, fresh_mark(state.rows)
+    _choose(search, count, True)  # noqa: FBT003 - as above
+    for member in search.members[:count]:
+        person = rows.slots[member, PERSON]
+        if rows.tally[person, COUNT] > 1 and meet(rows, person, mark, 0):
+            begin = found
+            for place in range(begin, begin + held_rows(rows, state.chains, person, search.own[begin:])):
+                search.own[found] = search.own[place]
+                found += not search.chosen[search.own[place]]
+    _choose(search, count, False)  # noqa: FBT003 - as above
+    return found
+
+
+@kernel
+def _join_inside(state: State, space: Geometry, count: int) -> tuple[int, int]:
+    """Make the further rows members that the published box of the members covers.
+
+    How many members there are then, and how many further rows are left in `own`.
+    """
+    rows, members, own = state.rows, state.search.members, state.search.own
+    width, further, outside = rows.quasi.shape[1], _further_rows(state, count), 0
+    if further == 0:
+        return count, 0
+    lo, hi = rows.quasi[members[0]].copy(), rows.quasi[members[0]].copy()
+    for member in members[:count]:
+        include(lo, hi, rows.quasi[member])
+    for attribute in range(width):
+        lo[attribute], hi[attribute] = widened_range(space, attribute, lo[attribute], hi[attribute])
+    for slot in own[:further]:
+        attribute = 0
+        while attribute < width and lo[attribute] <= rows.quasi[slot, attribute] <= hi[attribute]:
+            attribute += 1
+        if attribute == width:
+            members[count] = slot
+            count += 1
+        else:
+            own[outside] = slot
+            outside += 1
+    return count, outside
+
+
+@kernel
+def _join_dear(state: State, space: Geometry, rules: Rules, some: NDArray[np.int64], count: int, left: int) -> int:
+    """Make those rows members that cost more if they are left behind; how many members there are then."""
+    rows, blocks, search = state.rows, state.blocks, state.search
+    for slot in some:
+        behind = UNIT if _is_lost(rows, rules, slot, left) else float(_worth_of(rows, blocks, slot))
+        if count * _cost(rows, blocks, search, slot) < behind:
+            search.members[count] = slot
+            count += 1
+            _extend(rows, blocks, search, space, 0, slot)
+    return count
+
+
+@kernel
+def _is_lost(rows: Rows, rules: Rules, slot: int, left: int) -> bool:
+    """Whether a row that stays is likely to find fewer than k persons by its deadline.
+
+    They are those who are left, and those to come: in a whole delay as many as are held now, in what a row has left of
+    it a part of them.
+    """
+    return left * AGES + rows.meta[PERSONS] * (AGES - int(_age(rows, slot))) < rules.k * AGES
 
 
 @kernel
@@ -361,14 +486,14 @@ def _score_block(rows: Rows, blocks: Blocks, search: Search, block: int, visited
 
 @kernel
 def _youth(rows: Rows) -> np.float32:
-    """Age in 256 parts of the oldest row's, per row that came later."""
-    return np.float32(256.0) / np.float32(rows.meta[TAIL] - rows.meta[HEAD])
+    """Age in parts of the oldest row's, per row that came later."""
+    return np.float32(AGES) / np.float32(rows.meta[TAIL] - rows.meta[HEAD])
 
 
 @kernel
 def _worth(rarity: np.float32, age: np.float32) -> np.float32:
     """What leaving a row behind would cost: its rarity, and up to a quarter more with its age."""
-    return rarity + np.floor(rarity * age * np.float32(1.0 / 1024.0))
+    return rarity + np.floor(rarity * age * np.float32(0.25 / AGES))
 
 
 @kernel
@@ -559,13 +684,30 @@ def _best_of_all(state: State, rules: Rules, count: int, mark: int) -> int:
 @kernel
 def _score(rows: Rows, blocks: Blocks, search: Search, slot: int) -> float:
     """What taking in a row costs now, less its worth."""
+    return _cost(rows, blocks, search, slot) - float(_worth_of(rows, blocks, slot))
+
+
+@kernel
+def _cost(rows: Rows, blocks: Blocks, search: Search, slot: int) -> float:
+    """How much a row enlarges the box of the class."""
     block, place = rows.slots[slot, CLUSTER], rows.slots[slot, AFTER]
-    width, score = search.box.shape[1], np.empty(1, np.float32)
-    age = np.floor(np.float32((rows.meta[TAIL] - 1 - slot) & (len(rows.slots) - 1)) * _youth(rows))
-    score[0] = -_worth(blocks.columns[block, width, place], age)
-    for attribute in range(width):
+    cost = np.zeros(1, np.float32)
+    for attribute in range(search.box.shape[1]):
         seed, lo, hi = search.seed[attribute], search.box[LO, attribute], search.box[HI, attribute]
         column = blocks.columns[block, attribute, place : place + 1]
-        add_costs(blocks, attribute, seed, column, score)
-        lower_costs(blocks, attribute, seed, seed, lo, hi, column, score)
-    return float(score[0])
+        add_costs(blocks, attribute, seed, column, cost)
+        lower_costs(blocks, attribute, seed, seed, lo, hi, column, cost)
+    return float(cost[0])
+
+
+@kernel
+def _worth_of(rows: Rows, blocks: Blocks, slot: int) -> np.float32:
+    """The worth of one row."""
+    rarity = blocks.columns[rows.slots[slot, CLUSTER], rows.quasi.shape[1], rows.slots[slot, AFTER]]
+    return _worth(rarity, _age(rows, slot))
+
+
+@kernel
+def _age(rows: Rows, slot: int) -> np.float32:
+    """A row's age, in parts of the oldest row's."""
+    return np.floor(np.float32((rows.meta[TAIL] - 1 - slot) & (len(rows.slots) - 1)) * _youth(rows))

@@ -30,6 +30,7 @@ from pydantic import Field
 from microdata import Table
 from privacy import BetaLikeness, KAnonymity, Likeness, Model, RangeLikeness, SemanticLikeness
 from static_algos import Refine, burel_classes, likeness_caps
+from static_algos.limits import Cap, present_values
 from stream_algos.engine import STREAM_ALGORITHMS
 from stream_algos.window import References, WindowEngine, WindowParameters
 
@@ -59,16 +60,20 @@ class BurelW(WindowEngine):
         return float(max(min(self._left(rows, references), default=Fraction(1)), Fraction(-1)))
 
     def _left(self, rows: Table, references: References) -> Iterator[Fraction]:
-        caps = likeness_caps(self.models(), self.schema, references)
+        caps = likeness_caps(self.models(), self.schema, references, present_values(rows))
         for some, reference, own in zip(caps, references, self._histograms(rows.sensitive), strict=True):
-            all_before, own_before = (np.append(0, np.cumsum(counts)).tolist() for counts in (reference, own))
+            all_before, own_before = (np.append(0, np.cumsum(counts)) for counts in (reference, own))
             for cap in some:
-                share = Fraction(own_before[cap.last + 1] - own_before[cap.first], own_before[-1])
-                usual = Fraction(all_before[cap.last + 1] - all_before[cap.first], all_before[-1])
+                share, usual = _share(own_before, cap), _share(all_before, cap)
                 if share > usual:
                     yield (cap.share - share) / (cap.share - usual) if cap.share > usual else Fraction(-1)
 
     def _partition(self, rows: Table, references: References) -> NDArray[np.int32]:
-        caps = likeness_caps(self.models(), self.schema, references)
+        caps = likeness_caps(self.models(), self.schema, references, present_values(rows))
         given = self.parameters
         return burel_classes(rows, caps, k=given.k, refine=given.refine, draw_words=self.words)[0]
+
+
+def _share(before: NDArray[np.int64], cap: Cap) -> Fraction:
+    """The share of a run of values, from how many rows are below each value."""
+    return Fraction(int(before[cap.last + 1] - before[cap.first]), int(before[-1]))

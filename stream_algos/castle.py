@@ -144,8 +144,10 @@ class Castle(Engine):
 
     - `formation: deadline`, the default. Rows wait together. The expiring one gathers its class, one row at a time:
       the one that enlarges the class least, less what it would cost to leave it behind, which is much for rows far from
-      most others and more for old ones. A class has k rows of k persons (a few more where ℓ asks for it). On real
-      Adult, losses are a fifth to a third below the thesis' way. Without reuse no row ever leaves alone.
+      most others and more for old ones. Once k persons are together (and ℓ values), their other waiting rows come
+      along: those in the box at no cost, the rest, and rows that would find no company, where the larger box costs
+      less. On real Adult, one row per person, losses are a fifth to a third below the thesis' way. Without reuse
+      no row ever leaves alone.
     - `formation: arrival`, the thesis' way: a row joins one of at most η clusters when it arrives, a cluster leaves
       when its oldest row expires, split into clusters of about k, or united with its nearest ones where it is too
       small; τ, the mean loss of the μ latest clusters, says how large a cluster may grow. Clusters too large to look
@@ -199,6 +201,7 @@ class Castle(Engine):
         self._models = self._chosen_models()
         self._space = geometry(schema)
         self._last = np.iinfo(np.int64).min
+        self._largest_share = 0.0
         self._published_ids = np.empty(0, np.uint64)
         self._in_order = InOrder(len(schema.quasi)) if parameters.order == "arrival" else None
         self._refill(self._new_published(), Batch.empty(schema), np.empty(0, np.int64))
@@ -291,6 +294,7 @@ class Castle(Engine):
             "reusable_hi": hi,
             "losses": losses[len(losses) - published.meta[LOSSES] :],
             "last": np.array([self._last]),
+            "largest_share": np.array([self._largest_share]),
         } | dict(self._in_order.snapshot() if self._in_order else {})
 
     def restore(self, snapshot: Snapshot, rows: Batch) -> None:
@@ -303,6 +307,8 @@ class Castle(Engine):
             note_loss(published, float(loss))
         self._published_ids = np.asarray(snapshot["reusable_ids"], np.uint64)
         self._last = int(snapshot["last"][0])
+        # States that were written before this was counted do not have it.
+        self._largest_share = float(snapshot.get("largest_share", np.zeros(1))[0])
         if self._in_order:
             self._in_order.restore(snapshot, rows.positions)
         positions, clusters = np.asarray(snapshot["positions"]), np.asarray(snapshot["clusters"], np.int64)
@@ -313,7 +319,7 @@ class Castle(Engine):
         self._refill(published, replace(held, times=np.asarray(snapshot["times"])[index]), clusters[index])
 
     def status(self) -> Mapping[str, float]:
-        """Held rows and persons, open clusters, τ, boxes that may be reused."""
+        """Held rows and persons, open clusters, τ, boxes that may be reused, largest share of a person in any class."""
         meta, published = self._state.rows.meta, self._state.published
         return {
             "held_rows": float(meta[HELD]),
@@ -321,6 +327,7 @@ class Castle(Engine):
             "open_clusters": float(meta[OPEN]),
             "tau": float(published.losses[-1]),
             "reusable_boxes": float(published.meta[KEPT]),
+            "largest_share": self._largest_share,
         }
 
     def _new_published(self) -> Published:
@@ -431,6 +438,7 @@ class Castle(Engine):
         number[release.reused] = -1
         groups = Groups.of(self.schema, rows.persons, rows.sensitive, number[cluster], int((~release.reused).sum()))
         require(self._models, groups)
+        self._largest_share = max(self._largest_share, float((groups.most / groups.rows).max(initial=0.0)))
         if not Boxes(self.schema, release.lo, release.hi).cover(rows.quasi, cluster).all():
             raise GuaranteeError("a released box does not cover its rows")
         if release.reused.any():

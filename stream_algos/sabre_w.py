@@ -24,41 +24,27 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from microdata import Table
-from privacy import KAnonymity, Model, TCloseness, distance
 from privacy.exact import exact
 from static_algos import Refine, sabre_classes
+from stream_algos.close_window import CloseWindowEngine, CloseWindowParameters
 from stream_algos.engine import STREAM_ALGORITHMS
-from stream_algos.window import References, WindowEngine, WindowParameters
+from stream_algos.window import References
 
 
-class SabreWParameters(WindowParameters):
+class SabreWParameters(CloseWindowParameters):
     """What SABRE_W is asked for."""
 
-    t: float = Field(ge=0, le=1, description="largest earth mover's distance of a class from its window")
     refine: Refine = "table"
 
 
 @STREAM_ALGORITHMS.register("sabre_w", SabreWParameters)
-class SabreW(WindowEngine):
+class SabreW(CloseWindowEngine):
     """(ω,t)-closeness: classes whose sensitive values are distributed as in a sliding window of the stream."""
 
     Parameters = SabreWParameters
     parameters: SabreWParameters
-    guarantees = (KAnonymity, TCloseness)
-
-    def models(self) -> tuple[Model, ...]:
-        """At least k persons, and t-closeness to the window."""
-        return KAnonymity(self.parameters.k), TCloseness(self.parameters.t, "domain")
-
-    def _room(self, rows: Table, references: References) -> float:
-        """The share of t that the distance of all rows from the window leaves, by the worst sensitive attribute."""
-        t = exact(self.parameters.t)
-        counts = zip(self.schema.sensitive, references, self._histograms(rows.sensitive), strict=True)
-        farthest = max(distance(attribute, reference, own, "domain") for attribute, reference, own in counts)
-        return float(t - farthest) / (float(t) or 1.0)
 
     def _partition(self, rows: Table, references: References) -> NDArray[np.int32]:
         given = self.parameters

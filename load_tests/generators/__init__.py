@@ -1,6 +1,7 @@
 """Data for tests and benchmarks: any size, seeded, encoded directly and as raw values."""
 
 from load_tests.generators.adult_like import ADULT_QUASI, PEER_QUASI, adult_like
+from load_tests.generators.bursts import bursts
 from load_tests.generators.census_like import BETA_QUASI, CENSUS_QUASI, census_like
 from load_tests.generators.dataset import Dataset
 from load_tests.generators.power_law import power_law
@@ -16,6 +17,7 @@ __all__ = [
     "PEER_QUASI",
     "Dataset",
     "adult_like",
+    "bursts",
     "census_like",
     "power_law",
     "real_adult",

@@ -12,6 +12,7 @@ from load_tests.generators import (
     ADULT_QUASI,
     ADULT_ROWS,
     adult_like,
+    bursts,
     census_like,
     power_law,
     real_adult,
@@ -27,6 +28,7 @@ GENERATORS = {
     "census_like, repeated persons": census_like(rows_per_person=2.5),
     "power_law": power_law(1.2, 100, 4),
     "transactions": transactions(5),
+    "bursts": bursts(quasi=4),
 }
 ROWS = 200_000
 

@@ -6,8 +6,9 @@ from stream_worlds import Observer, stream
 from worlds import DEBT, ILLNESS
 
 from load_tests.generators import power_law
-from load_tests.stream_baselines import DynamicGroup, IncognitoW, MondrianW
+from load_tests.stream_baselines import DynamicGroup
 from microdata import Number, PersonSource, Schema, seeded_words
+from stream_algos import IncognitoW, MondrianW
 
 
 @pytest.mark.parametrize("kind", [MondrianW, IncognitoW])

@@ -422,12 +422,18 @@ class DeadlineReference(Reference):
             return wider - self.units(attribute, lo, hi)
         return max(lo - value, 0) + max(value - hi, 0)
 
-    def score(self, box, row, seed):
+    def age(self, row, seed):
         span = np.float32(256.0) / np.float32(self.taken - seed.number)
-        age = np.floor(np.float32(self.taken - 1 - row.number) * span)
-        worth = row.rarity + int(np.floor(np.float32(row.rarity) * age * np.float32(1.0 / 1024.0)))
-        total = sum(self.cost(a, lo, hi, self.value(a, row.quasi[a])) for a, (lo, hi) in enumerate(box))
-        return total - worth
+        return int(np.floor(np.float32(self.taken - 1 - row.number) * span))
+
+    def worth(self, row, seed):
+        return row.rarity + int(np.floor(np.float32(row.rarity) * np.float32(self.age(row, seed)) / np.float32(1024.0)))
+
+    def enlargement(self, box, row):
+        return sum(self.cost(a, lo, hi, self.value(a, row.quasi[a])) for a, (lo, hi) in enumerate(box))
+
+    def score(self, box, row, seed):
+        return self.enlargement(box, row) - self.worth(row, seed)
 
     def decide(self, row, *, ending=False):
         if self.reuse_for(row):
@@ -435,6 +441,8 @@ class DeadlineReference(Reference):
         keep = []
         if self.is_class(self.held):
             members = self.gather(row)
+            if len(self.held) > len(self.persons(self.held)):
+                self.bring_along(members, row)
             if ending and len(self.persons(r for r in self.held if r not in members)) < self.k:
                 members = list(self.held)
             keep, stay = self.within_share(members, row)
@@ -475,6 +483,36 @@ class DeadlineReference(Reference):
                 unit = self.value(a, value)
                 box[a] = min(box[a][0], unit), max(box[a][1], unit)
         return members
+
+    def bring_along(self, members, seed):
+        """Further rows of the members' persons: inside the published box, or dearer to leave behind; and lost rows."""
+
+        def further():
+            persons = dict.fromkeys(row.person for row in members)
+            return [row for person in persons for row in self.held if row.person == person and row not in members]
+
+        def join_inside():
+            lo, hi = self.widened(*self.around(members))
+            members.extend([row for row in further() if all(map(lambda v, a, b: a <= v <= b, row.quasi, lo, hi))])
+
+        def lost(row):
+            newcomers = len(self.persons(self.held)) * (256 - self.age(row, seed)) / 256
+            return left + newcomers < self.k
+
+        def join_dear(some):
+            for row in some:
+                lo, hi = self.around(members)
+                box = [(self.value(a, lo[a]), self.value(a, hi[a])) for a in range(len(lo))]
+                if len(members) * self.enlargement(box, row) < (UNIT if lost(row) else self.worth(row, seed)):
+                    members.append(row)
+
+        join_inside()
+        before, left = len(members), len(self.persons(row for row in self.held if row not in members))
+        join_dear(further())
+        if left < self.k:
+            join_dear([row for row in self.held if row not in members and lost(row)])
+        if len(members) > before:
+            join_inside()
 
     def flush(self):
         while self.held:

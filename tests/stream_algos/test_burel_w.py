@@ -63,9 +63,9 @@ def test_every_case_occurs():
 def test_caps_of_another_distribution_are_caught(monkeypatch):
     """The caps broken on purpose: those of the undecided rows for a larger β than was asked for."""
 
-    def too_wide(models, schema, references):
+    def too_wide(models, schema, references, present):
         wide = BurelW(schema, beta=50, k=2, window=WINDOW).models()
-        return likeness_caps(wide, schema, references)
+        return likeness_caps(wide, schema, references, present)
 
     monkeypatch.setattr(module, "likeness_caps", too_wide)
     with pytest.raises(GuaranteeError, match="beta-likeness"):

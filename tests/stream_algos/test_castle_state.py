@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microdata import DataError
+from stream_algos import Batch
 from stream_algos import _arrival_kernels as arrival
 from stream_algos import _blocks_kernels as blocks
+from stream_algos import _chain_kernels as chain
 from stream_algos import _held_kernels as held
 from stream_algos.castle import CHUNK
 
@@ -42,17 +44,29 @@ def assert_clusters_consistent(state, eta):
             assert here[arrival.VALUES + attribute] == len(np.unique(rows.sensitive[own, attribute]))
         np.testing.assert_array_equal(clusters.boxes[arrival.LO, :, place], rows.quasi[own].min(axis=0))
         np.testing.assert_array_equal(clusters.boxes[arrival.HI, :, place], rows.quasi[own].max(axis=0))
-        chain, slot = [], here[arrival.FIRST]
+        linked, slot = [], here[arrival.FIRST]
         while slot != held.NONE:
-            chain.append(int(slot))
+            linked.append(int(slot))
             slot = rows.slots[slot, held.AFTER]
-        assert sorted(chain) == sorted(own.tolist())
-        assert np.all(np.diff(rows.slots[chain, held.POSITION]) > 0)
+        assert sorted(linked) == sorted(own.tolist())
+        assert np.all(np.diff(rows.slots[linked, held.POSITION]) > 0)
+
+
+def assert_chains_consistent(state, slots):
+    """Every person's chain leads to all of its held rows, oldest first."""
+    rows = state.rows
+    for person in np.unique(rows.slots[slots, held.PERSON]):
+        own = slots[rows.slots[slots, held.PERSON] == person]
+        found = np.zeros(len(own), np.int64)
+        assert chain.held_rows(rows, state.chains, person, found) == len(own)
+        assert sorted(found) == sorted(own)
+        assert np.all(np.diff(rows.slots[found, held.POSITION]) > 0)
 
 
 def assert_blocks_consistent(state):
     rows, index = state.rows, state.blocks
     slots = assert_ring_consistent(state)
+    assert_chains_consistent(state, slots)
     assert index.counts.sum() == len(slots)
     for slot in slots:
         block, place = rows.slots[slot, [held.CLUSTER, held.AFTER]]
@@ -103,6 +117,16 @@ def test_restoring_at_random_points_loses_and_repeats_nothing(formation, seed, p
     for release, after in zip(outcome.releases[:-1], outcome.after[:-1], strict=True):
         decided |= {*release.members.tolist(), *release.suppressed.tolist()}
         assert decided.issuperset(batch.positions[batch.positions <= after - 50].tolist())
+
+
+def test_a_state_without_the_largest_share_is_still_read():
+    engine = castle(NUMBERS, k=3, delta=20)
+    engine.push(stream(NUMBERS, 1, 60, persons=10))
+    assert engine.status()["largest_share"] > 0
+    older = {name: array for name, array in engine.snapshot().items() if name != "largest_share"}
+    again = castle(NUMBERS, k=3, delta=20)
+    again.restore(older, Batch.empty(NUMBERS))
+    assert again.status()["largest_share"] == 0
 
 
 def test_take_times_survive_a_restore():
