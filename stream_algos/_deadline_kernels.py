@@ -54,6 +54,7 @@ from stream_algos._held_kernels import (
     take,
 )
 from stream_algos._release_kernels import (
+    REACHED,
     Output,
     Published,
     draw,
@@ -158,6 +159,7 @@ def advance(
     space: Geometry,
     rules: Rules,
     done: int,
+    due: NDArray[np.int64],
     positions: NDArray[np.int64],
     persons: NDArray[np.int64],
     quasi: NDArray[np.float64],
@@ -165,6 +167,7 @@ def advance(
 ) -> int:
     """Take rows from number `done` on, deciding each held row when it is due; how many rows are taken.
 
+    `due` is the position up to which held rows are due once each of the rows is there.
     It stops early, before a decision, when words or room for clusters run short. NONE: everything is done.
     """
     rows = state.rows
@@ -182,7 +185,8 @@ def advance(
         if number % RECENT == 0 or (number < RECENT and number >= 64 and number & (number - 1) == 0):
             measure_rarity(rows, state.blocks, space)
         insert(rows, state.blocks, space, zeal(rules.k), slot)
-        rows.meta[DUE] = max(rows.meta[DUE], positions[done] - rules.delta)
+        rows.meta[DUE] = max(rows.meta[DUE], due[done])
+        out.meta[REACHED] = positions[done]
         done += 1
 
 

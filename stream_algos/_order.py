@@ -20,6 +20,7 @@ class InOrder:
 
     def __init__(self, width: int) -> None:
         self._rows = _by_row(Release.empty(width))
+        self._latest = -1
 
     def positions(self) -> NDArray[np.int64]:
         """Rows that are decided and wait."""
@@ -32,7 +33,20 @@ class InOrder:
         first = undecided[0] if len(undecided) else np.iinfo(np.int64).max
         ready = np.searchsorted(ordered.members, first)
         self._rows = _take(ordered, np.arange(ready, len(ordered)))
-        return replace(_take(ordered, np.arange(ready)), suppressed=release.suppressed)
+        leaving = replace(_take(ordered, np.arange(ready)), suppressed=release.suppressed, given_up=release.given_up)
+        return replace(leaving, decided=self._turns(leaving))
+
+    def _turns(self, leaving: Release) -> NDArray[np.int64]:
+        """The position at which it was each row's turn: when it and all before it were decided.
+
+        A suppressed row behind one that is still undecided may count now: that one is decided no earlier.
+        """
+        order = np.argsort(np.concatenate([leaving.members, leaving.suppressed]))
+        turns = np.empty(len(order), np.int64)
+        decided = np.concatenate([leaving.decided, leaving.given_up])[order]
+        turns[order] = np.maximum.accumulate(np.maximum(decided, self._latest))
+        self._latest = int(turns.max(initial=self._latest))
+        return turns[: len(leaving)]
 
     def snapshot(self) -> Snapshot:
         """The waiting decisions."""
@@ -72,6 +86,7 @@ def _by_row(release: Release) -> Release:
         reused=release.reused[entry],
         windows=release.windows[entry],
         suppressed=np.empty(0, np.int64),
+        decided=release.decided[entry],
     )
 
 
@@ -86,4 +101,5 @@ def _take(rows: Release, index: NDArray[np.int64]) -> Release:
         reused=rows.reused[index],
         windows=rows.windows[index],
         suppressed=np.empty(0, np.int64),
+        decided=rows.decided[index],
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -96,6 +96,15 @@ class Release:
     """First and last position of the window that each cluster is close to (clusters × 2); -1 where there is none."""
     suppressed: NDArray[np.int64]
     """Positions of rows that will never be released."""
+    decided: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    """Last position that had been taken when each cluster was decided; -1 where nobody noted it."""
+    given_up: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    """The same for each suppressed row."""
+
+    def __post_init__(self) -> None:
+        for name, count in (("decided", len(self.ids)), ("given_up", len(self.suppressed))):
+            if len(getattr(self, name)) != count:
+                object.__setattr__(self, name, np.full(count, -1))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -127,6 +136,8 @@ class Release:
             reused=np.concatenate([release.reused for release in releases]),
             windows=np.concatenate([release.windows for release in releases]),
             suppressed=np.concatenate([release.suppressed for release in releases]),
+            decided=np.concatenate([release.decided for release in releases]),
+            given_up=np.concatenate([release.given_up for release in releases]),
         )
 
 
@@ -150,7 +161,11 @@ class Engine(ABC):
 
     @abstractmethod
     def push(self, batch: Batch) -> Release:
-        """Take rows; positions exceed all earlier ones."""
+        """Take rows; positions exceed all earlier ones.
+
+        Time passes between rows of a batch that were taken at different times: what is overdue when the later one
+        comes is decided before it is taken, as if `expire` had been called.
+        """
 
     @abstractmethod
     def expire(self, now: float) -> Release:

@@ -173,19 +173,27 @@ class WindowEngine(Engine):
         """Take rows and decide the first pane of every window that they complete."""
         if len(batch) and (batch.positions[0] <= self._last or np.any(np.diff(batch.positions) <= 0)):
             raise DataError("positions must grow from row to row and from batch to batch")
-        releases = list(self._by_count(batch) if self.parameters.window.size else self._by_time(batch))
-        if len(batch):
-            self._last = int(batch.positions[-1])
-        return self._joined(releases)
+        return self._joined(list(self._by_count(batch) if self.parameters.window.size else self._by_time(batch)))
 
     def _by_count(self, batch: Batch) -> Iterator[Release]:
         advance, start = self.parameters.window.advance or 1, 0
         while start < len(batch):
+            if start and batch.times[start] > batch.times[start - 1]:
+                yield self.expire(float(batch.times[start]))
             stop = min(len(batch), start + advance - self._arrived)
+            stop = start + self._in_time(batch.times[start:stop])
             self._arrive(batch.take(slice(start, stop)))
             start = stop
             if self._arrived == advance:
                 yield self._close_pane()
+
+    def _in_time(self, times: NDArray[np.float64]) -> int:
+        """How many of the rows with these times, the first and more, come before an undecided one is overdue."""
+        if self.parameters.delay is None:
+            return len(times)
+        late = times - self.parameters.delay.seconds >= min(self._oldest(), times[0])
+        too_late = np.flatnonzero(late[1:] & (np.diff(times) > 0))
+        return int(too_late[0]) + 1 if len(too_late) else len(times)
 
     def _by_time(self, batch: Batch) -> Iterator[Release]:
         # A clock that is set back does not open a pane again.
@@ -273,13 +281,14 @@ class WindowEngine(Engine):
         cannot be decided anew is suppressed when it expires.
         """
         self._begin()
-        self._last, self._pane = int(snapshot["last"][0]), int(snapshot["pane"][0])
+        self._pane = int(snapshot["pane"][0])
         held = rows.take(rows.positions >= snapshot["begin"][0])
         stops = np.searchsorted(held.positions, snapshot["ends"], side="right")
         closed = int(stops[-1]) if len(stops) else 0
         self._sizes = np.diff(stops, prepend=0).tolist()
         self._rows = held.take(slice(0, closed))
         self._arrive(held.take(slice(closed, None)))
+        self._last = int(snapshot["last"][0])
         marks = np.full(len(held), DECIDED, np.int32)
         known = np.isin(held.positions, snapshot["pending"])
         marks[known] = snapshot["classes"][np.searchsorted(snapshot["pending"], held.positions[known])]
@@ -311,6 +320,7 @@ class WindowEngine(Engine):
         if len(rows):
             self._arriving.append(rows)
             self._arrived += len(rows)
+            self._last = int(rows.positions[-1])
 
     def _everything(self) -> Batch:
         """The rows of the closed panes and of the one that is filling."""
@@ -417,6 +427,7 @@ class WindowEngine(Engine):
             reused=np.zeros(len(names), bool),
             windows=np.tile(np.array([window.first, window.last], np.int64), (len(names), 1)),
             suppressed=np.empty(0, np.int64),
+            decided=np.full(len(names), self._last),
         )
 
     def _window(self, rows: Batch) -> Origin:
@@ -434,7 +445,7 @@ class WindowEngine(Engine):
         return Release.empty(len(self.schema.quasi))
 
     def _suppressed(self, positions: NDArray[np.int64]) -> Release:
-        return replace(self._no, suppressed=positions)
+        return replace(self._no, suppressed=positions, given_up=np.full(len(positions), self._last))
 
     def _joined(self, releases: list[Release]) -> Release:
         return Release.concat(releases) if releases else self._no
