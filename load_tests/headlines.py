@@ -293,14 +293,6 @@ STREAMS = (
         beside=_always("Prink: 3,580"),
     ),
     Headline(
-        "replay.speed",
-        "`portcullis replay`, JSON lines to JSON lines, k = 10, δ = 200, 8 quasi-identifiers",
-        lambda all_: all_["replay_speed"][0]["events_per_second"],
-        "events/s",
-        least=200_000,
-        beside=lambda all_: f"engine alone {show(all_['replay_speed'][0]['engine_per_second'])}",
-    ),
-    Headline(
         "castle.speed.small",
         "CASTLE, 8 quasi-identifiers, k = 10, δ = 200",
         _castle("deadline: 8 QI, k=10, δ=200"),
