@@ -33,14 +33,13 @@ from microdata import (
     silent,
     words,
 )
+from service.codec.events import Events
 from service.policy import Policy
+from service.publishing.gate import Gate, box_key
+from service.publishing.messages import MessageEncoder
+from service.publishing.publication import Publication
+from service.publishing.rows import Rows
 from service.report import Asked, DelayBin, Delays, Point, Refused, ReplayReport, Result
-from service.worker.events import Events
-from service.worker.gate import Gate, box_key
-from service.worker.messages import MessageEncoder
-from service.worker.partition import Publication
-from service.worker.rows import Rows
-from service.worker.stream import Stream
 from stream_algos import Batch, Engine, InOrder, Release
 
 BATCH = 1 << 14
@@ -171,8 +170,7 @@ class Replay:
         self._published: dict[int, tuple[bytes, bytes]] = {}
         self._pushed = 0
         emit = policy.stream.emit if policy.stream else "clusters"
-        stream = Stream(policy.name, "", "", self.schema, self.engine.models(), policy.engine, "", "earliest", emit)
-        self._encoder = MessageEncoder(stream, 1, LARGEST_MESSAGE)
+        self._encoder = MessageEncoder(self.schema, emit, 1, LARGEST_MESSAGE)
 
     def run(self, parts: Iterable[Encoded], out: BinaryIO) -> None:
         """Push all events and write what leaves.

@@ -8,10 +8,10 @@ import numpy as np
 from worlds import ILLNESS, QUASI, random_table
 
 from microdata import Schema
-from service.worker.decisions import no_release, select
-from service.worker.events import Events
-from service.worker.gate import Gate, box_key
-from service.worker.rows import Rows
+from service.codec.events import Events
+from service.publishing.decisions import no_release, select
+from service.publishing.gate import Gate, box_key
+from service.publishing.rows import Rows
 from stream_algos import Batch, Engine, Release
 
 

@@ -24,6 +24,7 @@ from dataclasses import replace
 from functools import partial
 
 from microdata import GuaranteeError, PortcullisError
+from service.codec.events import EventDecoder, Refused
 from service.kafka import (
     AbortableError,
     Client,
@@ -40,10 +41,10 @@ from service.kafka import (
     UnclearError,
     UnknownTopicError,
 )
-from service.worker.events import EventDecoder, Refused
-from service.worker.messages import MessageEncoder, commit_tick, dead_letter
+from service.publishing.messages import MessageEncoder, commit_tick, dead_letter
+from service.publishing.publication import Publication
 from service.worker.metrics import Metrics
-from service.worker.partition import InputPartition, Publication
+from service.worker.partition import InputPartition
 from service.worker.restoring import PartitionError, Restorer, StateNote
 from service.worker.settings import WorkerSettings
 from service.worker.state import State
@@ -114,7 +115,9 @@ class Worker:
             raise RetriableError(f"Kafka does not answer, check bootstrap_servers and the broker ({error})") from None
         finally:
             admin.close()
-        self._messages = MessageEncoder(self.stream, self._topics.output_partitions, self._topics.message_bytes)
+        self._messages = MessageEncoder(
+            self.stream.schema, self.stream.emit, self._topics.output_partitions, self._topics.message_bytes
+        )
         limit = min(self._settings.max_event_bytes, self._messages.largest_event)
         self._decoder = EventDecoder(self.stream.schema, limit)
         self._restorer = Restorer(

@@ -8,34 +8,20 @@ since, which it commits. Nothing here talks to Kafka.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microdata import GuaranteeError, Schema
-from service.worker.decisions import join, no_release, select
-from service.worker.events import Events
-from service.worker.gate import Gate, box_key
-from service.worker.rows import Rows
+from service.codec.events import Events
+from service.publishing.decisions import join, no_release, select
+from service.publishing.gate import Gate, box_key
+from service.publishing.publication import Publication
+from service.publishing.rows import Rows
 from service.worker.state import Origin, State
 from stream_algos import Engine, Release
-
-
-@dataclass(frozen=True, eq=False)
-class Publication:
-    """What one partition publishes in one transaction: checked clusters and the rows they hold."""
-
-    clusters: Release
-    rows: NDArray[np.int64]
-    """Index into the partition's rows of each member."""
-    refused: int = 0
-    """Clusters that the gate refused: their members are suppressed."""
-    suppressed: int = 0
-    """Members of refused clusters."""
-    messages: Mapping[int, Sequence[bytes]] = field(default_factory=dict)
-    """The clusters encoded, by output partition."""
 
 
 class InputPartition:

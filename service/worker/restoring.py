@@ -14,10 +14,10 @@ import msgspec
 import numpy as np
 
 from microdata import DataError, PortcullisError
+from service.codec.events import EventDecoder
 from service.kafka import Committed, GroupConsumer, Partition, Reader, RetriableError
-from service.worker.decisions import no_release
-from service.worker.events import EventDecoder
-from service.worker.gate import Gate
+from service.publishing.decisions import no_release
+from service.publishing.gate import Gate
 from service.worker.partition import InputPartition
 from service.worker.settings import WorkerSettings
 from service.worker.state import Origin, State

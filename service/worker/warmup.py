@@ -7,9 +7,9 @@ import gc
 import numpy as np
 
 from microdata import Category
-from service.worker.decisions import join
-from service.worker.gate import Gate
-from service.worker.rows import Rows
+from service.publishing.decisions import join
+from service.publishing.gate import Gate
+from service.publishing.rows import Rows
 from service.worker.stream import Stream
 from stream_algos import Batch
 

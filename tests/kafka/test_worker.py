@@ -18,7 +18,7 @@ from service.kafka import (
     UnclearError,
     Watermarks,
 )
-from service.worker.gate import Gate
+from service.publishing.gate import Gate
 from service.worker.loop import Worker
 from service.worker.settings import WorkerSettings
 from service.worker.topics import TopicError

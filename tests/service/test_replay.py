@@ -10,7 +10,7 @@ import pytest
 from cli_world import ITEMS, MARK, POLICY, table_text
 
 import service.replay
-from service.worker.gate import Gate
+from service.publishing.gate import Gate
 
 WINDOWED = "{algorithm: sabre_w, t: 0.4, k: 4, window: {size: 40, advance: 20}}"
 

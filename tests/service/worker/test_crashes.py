@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microdata import Category, Hierarchy, Number, Schema, seeded_words
+from service.codec.events import EventDecoder
 from service.kafka import Partition, RecordBatch
-from service.worker.decisions import no_release
-from service.worker.events import EventDecoder
-from service.worker.gate import Gate
-from service.worker.messages import MessageEncoder
+from service.publishing.decisions import no_release
+from service.publishing.gate import Gate
+from service.publishing.messages import MessageEncoder
 from service.worker.packing import unpack
 from service.worker.partition import InputPartition
 from service.worker.state import Origin, State
@@ -57,7 +57,7 @@ class Simulation:
         self.stream = stream_of(k, seed, engine)
         self.log = log_of(people)
         self.decoder = EventDecoder(SCHEMA, 10_000)
-        self.encoder = MessageEncoder(self.stream, 1, 100_000)
+        self.encoder = MessageEncoder(self.stream.schema, self.stream.emit, 1, 100_000)
         origin = Origin("s", "raw", UUID(int=1), 0, "f")
         empty = np.empty(0, np.int64)
         self.durable = State(origin, 0, 0, 1, None, empty, no_release(SCHEMA), None).encode()

@@ -7,9 +7,9 @@ import pytest
 
 from microdata import Category, Hierarchy, Number, Schema
 from privacy import BetaLikeness, DistinctDiversity, KAnonymity, TCloseness
-from service.worker.decisions import join
-from service.worker.gate import Gate, box_key
-from service.worker.rows import Rows
+from service.publishing.decisions import join
+from service.publishing.gate import Gate, box_key
+from service.publishing.rows import Rows
 from stream_algos import Release
 
 SCHEMA = Schema(

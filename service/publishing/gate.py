@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from microdata import Boxes, Schema
 from privacy import Groups, Model
-from service.worker.decisions import cluster_of
-from service.worker.rows import Rows
+from service.publishing.decisions import cluster_of
+from service.publishing.rows import Rows
 from stream_algos import Release
 
 
