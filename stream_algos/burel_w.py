@@ -59,7 +59,7 @@ class BurelW(WindowEngine):
 
     def _left(self, rows: Table, references: References) -> Iterator[Fraction]:
         caps = likeness_caps(self.models(), self.schema, references)
-        for some, reference, own in zip(caps, references, self._histograms(rows.sensitive), strict=True):
+        for some, reference, own in zip(caps, references, self.schema.histograms(rows.sensitive), strict=True):
             all_before, own_before = (np.append(0, np.cumsum(counts)).tolist() for counts in (reference, own))
             for cap in some:
                 share = Fraction(own_before[cap.last + 1] - own_before[cap.first], own_before[-1])

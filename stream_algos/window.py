@@ -303,7 +303,7 @@ class WindowEngine(Engine):
             return None
         first, last, count = origin.tolist()
         own = rows.take((rows.positions >= first) & (rows.positions <= last))
-        return Origin(first, last, count, self._histograms(own.sensitive)) if len(own) == count else None
+        return Origin(first, last, count, self.schema.histograms(own.sensitive)) if len(own) == count else None
 
     def status(self) -> Mapping[str, float]:
         """Rows of the window and of those the undecided ones, pending classes, and how often each case occurred."""
@@ -431,14 +431,9 @@ class WindowEngine(Engine):
         )
 
     def _window(self, rows: Batch) -> Origin:
-        return Origin(int(rows.positions[0]), int(rows.positions[-1]), len(rows), self._histograms(rows.sensitive))
-
-    def _histograms(self, sensitive: NDArray[np.int32]) -> References:
-        """Over the whole domain that the schema declares, so that distances mean the same in every window."""
-        return [
-            np.bincount(sensitive[:, column], minlength=attribute.size or 0)
-            for column, attribute in enumerate(self.schema.sensitive)
-        ]
+        return Origin(
+            int(rows.positions[0]), int(rows.positions[-1]), len(rows), self.schema.histograms(rows.sensitive)
+        )
 
     @property
     def _no(self) -> Release:

@@ -9,7 +9,6 @@ from worlds import ILLNESS, QUASI, random_table
 
 from microdata import Schema
 from service.codec.events import Events
-from service.publishing.decisions import no_release, select
 from service.publishing.gate import Gate, box_key
 from service.publishing.rows import Rows
 from stream_algos import Batch, Engine, Release
@@ -56,7 +55,7 @@ class Observer:
     """For each decided position, how many rows came after it."""
 
     def __post_init__(self):
-        self.rows, self.release = Rows.empty(self.schema), no_release(self.schema)
+        self.rows, self.release = Rows.empty(self.schema), Release.empty(len(self.schema.quasi))
         self._published = {}
         self._gate = Gate(self.schema, self.engine.models())
 
@@ -108,7 +107,7 @@ class Observer:
 
     def chosen(self, cluster):
         """One cluster as a release."""
-        return select(self.release, np.arange(len(self.release)) == cluster)
+        return self.release.select(np.arange(len(self.release)) == cluster)
 
     def assert_complete(self):
         """Every row that came was released or suppressed, once."""

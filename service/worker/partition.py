@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from microdata import GuaranteeError, Schema
 from service.codec.events import Events
-from service.publishing.decisions import join, no_release, select
 from service.publishing.gate import Gate, box_key
 from service.publishing.publication import Publication
 from service.publishing.rows import Rows
@@ -134,7 +133,7 @@ class InputPartition:
         It changes nothing and looks only at rows of the last commit, so `take` may run in another thread.
         """
         passed = self._gate.passes(self._owed, self.rows, self._published)
-        clusters = select(self._owed, passed)
+        clusters = self._owed.select(passed)
         suppressed = len(self._owed.members) - len(clusters.members)
         return Publication(clusters, self.rows.find(clusters.members), int((~passed).sum()), suppressed)
 
@@ -145,7 +144,7 @@ class InputPartition:
         self.totals["released"] += len(clusters.members)
         self.totals["clusters"] += int((~clusters.reused).sum())
         self.totals["reused"] += int(clusters.reused.sum())
-        decisions = join(self._fresh) if self._fresh else no_release(self.schema)
+        decisions = Release.concat([Release.empty(len(self.schema.quasi)), *self._fresh])
         pending = self.engine.pending()
         return replace(
             self._state,

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from test_crashes import SCHEMA, stream_of
 
-from service.publishing.decisions import join
 from service.publishing.messages import MessageEncoder
 from service.publishing.publication import Publication
 from service.publishing.rows import Rows
@@ -40,7 +39,7 @@ def encoded(partitions, limit, *clusters):
         np.zeros((COUNT, 1), np.int32),
         public,
     )
-    release = join(clusters)
+    release = Release.concat(clusters)
     stream = stream_of(2, 0)
     encoder = MessageEncoder(stream.schema, stream.emit, partitions, limit)
     return encoder.encode(Publication(release, release.members), rows)
