@@ -28,10 +28,11 @@ from load_tests.parameters import draw
 
 PARTS = {
     "static_speed": 120,
-    "static_quality": 120,
+    "static_quality": 60,
     "audit_speed": 30,
     "peers": 180,
     "stream_speed": 180,
+    "replay_speed": 60,
     "window_speed": 40,
     "stream_quality": 120,
     "stream_throughput": 150,

@@ -244,6 +244,13 @@ class Schema:
             "public": self.public,
         }
 
+    def histograms(self, sensitive: NDArray[np.int32]) -> list[NDArray[np.int64]]:
+        """How often each value of each sensitive attribute occurs in these rows, over the whole declared domain."""
+        return [
+            np.bincount(sensitive[:, column], minlength=attribute.size or 0)
+            for column, attribute in enumerate(self.sensitive)
+        ]
+
     def fields(self) -> tuple[str, ...]:
         """Every declared field."""
         return tuple(name for names in self.roles().values() for name in names)

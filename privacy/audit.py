@@ -113,10 +113,7 @@ def _audit_publication(original: Table, publication: Publication, models: Iterab
 
 
 def _audit_published(original: Table, published: Published, models: Iterable[Model]) -> Audit:
-    references = [
-        np.bincount(original.sensitive[:, column], minlength=attribute.size or 0)
-        for column, attribute in enumerate(original.schema.sensitive)
-    ]
+    references = original.schema.histograms(original.sensitive)
     found = match(original, published)
     groups = replace(_groups(published, references), persons=found.fewest_persons, most=found.most_rows)
     faults = [*_undeclared(published), *_uncovered(int(found.missing.sum()))]

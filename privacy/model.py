@@ -99,10 +99,7 @@ class Groups:
         """
         own = classes >= 0
         if references is None:
-            references = [
-                np.bincount(sensitive[:, column], minlength=attribute.size or 0)
-                for column, attribute in enumerate(schema.sensitive)
-            ]
+            references = schema.histograms(sensitive)
         if not own.all():
             persons, sensitive, classes = persons[own], sensitive[own], classes[own]
         person_class, _, person_rows = pairs(classes, persons)

@@ -2,13 +2,15 @@
 
 With `order: arrival` the rows of the clusters that passed the gate are written one by one in the order of the file.
 Time is simulated: events arrive at a steady rate, so that bounds in seconds and windows by time mean the same in every
-replay. Nothing that the gate refuses is written.
+replay. Events are pushed many at once; a release says at which position each cluster was decided, so delays are exact.
+Nothing that the gate refuses is written.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,9 +21,11 @@ from numpy.typing import NDArray
 
 from microdata import (
     Boxes,
+    DataError,
     Encoded,
     GuaranteeError,
     Progress,
+    Reason,
     Refusals,
     Schema,
     class_loss,
@@ -29,16 +33,19 @@ from microdata import (
     silent,
     words,
 )
+from service.codec.events import Events
 from service.policy import Policy
+from service.publishing.gate import Gate, box_key
+from service.publishing.messages import MessageEncoder
+from service.publishing.publication import Publication
+from service.publishing.rows import Rows
 from service.report import Asked, DelayBin, Delays, Point, Refused, ReplayReport, Result
-from service.worker.events import Events
-from service.worker.gate import Gate, box_key
-from service.worker.messages import MessageEncoder
-from service.worker.partition import Publication
-from service.worker.rows import Rows
-from service.worker.stream import Stream
-from stream_algos import Engine, InOrder, Release
+from stream_algos import Batch, Engine, InOrder, Release
 
+BATCH = 1 << 14
+"""Events that are pushed at once. What is decided, and when, does not depend on it."""
+AHEAD = 8
+"""Batches that the engine may be given before what came of the first is written."""
 MOST_POINTS = 60
 """Points of the loss over time."""
 MOST_BINS = 24
@@ -47,41 +54,87 @@ LARGEST_MESSAGE = 1 << 40
 """A file has no message limit, so no cluster is written in parts."""
 
 
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What the engine made of one batch, and what it says of itself right after."""
+
+    taken: NDArray[np.int64]
+    """Positions of the events that were taken."""
+    before: int
+    """Events taken before these."""
+    release: Release
+    pending: NDArray[np.int64]
+    needed_from: int | None
+    reusable: NDArray[np.uint64]
+
+    def events_at(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many events had been taken when these positions were reached."""
+        return self.before + np.searchsorted(self.taken, positions, side="right")
+
+
+class Course:
+    """Sums over the course of a stream, in a bounded number of stretches of equally many events."""
+
+    def __init__(self, columns: int) -> None:
+        self.width = 1
+        self._sums = np.zeros((MOST_POINTS, columns))
+
+    def add(self, events: NDArray[np.int64], *columns: NDArray[Any]) -> None:
+        """Add what happened when so many events had been taken."""
+        while len(events) and events.max() > self.width * MOST_POINTS:
+            half = self._sums.reshape(MOST_POINTS // 2, 2, -1).sum(axis=1)
+            self._sums = np.concatenate([half, np.zeros_like(half)])
+            self.width *= 2
+        for place, column in enumerate(columns):
+            self._sums[:, place] += np.bincount((events - 1) // self.width, column, MOST_POINTS)
+
+    def stretches(self) -> Iterator[tuple[int, list[float]]]:
+        """The number of events at which each stretch ends, and its sums."""
+        for place, sums in enumerate(self._sums.tolist()):
+            yield (place + 1) * self.width, sums
+
+
 @dataclass
 class Tally:
     """What is counted on the way."""
 
     totals: Counter[str] = field(default_factory=Counter)
     delays: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
-    steps: list[tuple[int, int, float, int, int]] = field(default_factory=list)
-    """Per step: events so far, rows released, their summed loss, rows suppressed, rows that reuse a box."""
+    course: Course = field(default_factory=lambda: Course(4))
+    """Rows released, their summed loss, rows suppressed, rows that reuse a box."""
+    lost: float = 0.0
 
-    def decided(self, schema: Schema, release: Release) -> None:
-        """Count what was decided."""
-        sizes = np.diff(release.starts)
-        lost = float(class_loss(Boxes(schema, release.lo, release.hi)) @ sizes) if len(release) else 0.0
-        released, suppressed, reused = int(sizes.sum()), len(release.suppressed), int(sizes[release.reused].sum())
-        self.steps.append((self.totals["events"], released, lost, suppressed, reused))
+    def decided(self, schema: Schema, step: Step) -> None:
+        """Count what was decided, when it was."""
+        release, sizes = step.release, np.diff(step.release.starts)
+        lost = class_loss(Boxes(schema, release.lo, release.hi)) * sizes if len(release) else np.empty(0)
+        events, nothing = step.events_at(release.decided), np.zeros(len(release))
+        self.course.add(events, sizes, lost, nothing, sizes * release.reused)
+        none = np.zeros(len(release.suppressed))
+        self.course.add(step.events_at(release.given_up), none, none, none + 1, none)
+        self.lost += float(lost.sum())
         self.totals["clusters"] += int((~release.reused).sum())
-        self.totals.update(released=released, suppressed=suppressed, reused=reused)
+        self.totals.update(
+            released=int(sizes.sum()), suppressed=len(release.suppressed), reused=int(sizes[release.reused].sum())
+        )
 
-    def left(self, waited: NDArray[np.int64]) -> None:
-        """Count how many further positions had passed before each of these left (or was given up)."""
-        counts = np.bincount(waited, minlength=len(self.delays))
+    def left(self, release: Release) -> None:
+        """Count how many further positions were taken before each of these left (or was given up)."""
+        when = np.concatenate([np.repeat(release.decided, np.diff(release.starts)), release.given_up])
+        counts = np.bincount(when - np.concatenate([release.members, release.suppressed]), minlength=len(self.delays))
         counts[: len(self.delays)] += self.delays
         self.delays = counts
 
-    def loss(self) -> float:
+    def loss(self) -> float | None:
         """Mean loss of the released rows."""
-        return sum(step[2] for step in self.steps) / max(self.totals["released"], 1)
+        return self.lost / self.totals["released"] if self.totals["released"] else None
 
     def points(self) -> Iterator[Point]:
         """The loss over time."""
-        for part in np.array_split(np.array(self.steps).reshape(-1, 5), MOST_POINTS):
-            if len(part):
-                _, released, lost, suppressed, reused = part.sum(axis=0).tolist()
+        for events, (released, lost, suppressed, reused) in self.course.stretches():
+            if released or suppressed:
                 yield Point(
-                    events=int(part[-1, 0]),
+                    events=min(events, self.totals["events"]),
                     released=int(released),
                     loss=lost / max(released, 1),
                     suppressed=int(suppressed),
@@ -111,64 +164,98 @@ class Replay:
         self.engine: Engine = policy.engine(words=words(seed), **({"order": "shuffled"} if ordered else {}))
         self._in_order = InOrder(len(policy.schema.quasi)) if ordered else None
         self.tally = Tally()
-        self.refused: Counter[tuple[str, str]] = Counter()
-        self.step = _step(policy)
+        self.refused: Counter[tuple[str, Reason]] = Counter()
         self._gate = Gate(self.schema, self.engine.models())
         self._rows = Rows.empty(self.schema)
         self._published: dict[int, tuple[bytes, bytes]] = {}
-        self._last = -1
+        self._pushed = 0
         emit = policy.stream.emit if policy.stream else "clusters"
-        stream = Stream(policy.name, "", "", self.schema, self.engine.models(), policy.engine, "", "earliest", emit)
-        self._encoder = MessageEncoder(stream, 1, LARGEST_MESSAGE)
+        self._encoder = MessageEncoder(self.schema, emit, 1, LARGEST_MESSAGE)
 
-    def take(self, encoded: Encoded, out: BinaryIO) -> None:
-        """Push the rows of one batch of the file, step by step, and write what leaves."""
+    def run(self, parts: Iterable[Encoded], out: BinaryIO) -> None:
+        """Push all events and write what leaves.
+
+        The engine works in a thread of its own, where its kernels hold no lock. Meanwhile this one decodes what comes,
+        checks and encodes what has left.
+        """
+        under_way: deque[Future[Step]] = deque()
+        with ThreadPoolExecutor(1, "engine") as engine:
+            for encoded in parts:
+                for batch, passed in self._taken(encoded):
+                    under_way.append(engine.submit(self._push, batch, passed))
+                    while len(under_way) > AHEAD:
+                        self._leave(under_way.popleft().result(), out)
+            while under_way:
+                self._leave(under_way.popleft().result(), out)
+        if not self.tally.totals["events"]:
+            raise DataError(self._all_refused())
+        self._leave(self._decided(Batch.empty(self.schema), self.engine.flush()), out)
+
+    def _taken(self, encoded: Encoded) -> Iterator[tuple[Batch, int]]:
+        """The events of one part of the file in batches for the engine, each with the last position that has passed.
+
+        Refused ones pass too. Rows are kept until they have left.
+        """
         self._count(encoded.refusals)
-        events = _events(encoded, self.schema)
-        end = int(max(encoded.rows.max(initial=-1), encoded.refusals.rows.max(initial=-1))) + 1
-        for start in range(self._last + 1, end, self.step):
-            part = events.at((events.positions >= start) & (events.positions < start + self.step))
-            self.tally.totals["events"] += len(part)
-            self._last = min(start + self.step, end) - 1
-            at = len(self._rows)
-            self._rows.append(part, part.positions / self.rate)
-            self._leave(self.engine.push(self._rows.batch(at)), out)
-            self._leave(self.engine.advance(self._last), out)
-            self._leave(self.engine.expire(self._last / self.rate), out)
-            self._rows.keep(self._waiting(), self.engine.needed_from() if self.engine.windowed else None)
+        at, events = len(self._rows), _events(encoded, self.schema)
+        self._rows.append(events, events.positions / self.rate)
+        self.tally.totals["events"] += len(events)
+        batch = self._rows.batch(at)
+        last = int(max(encoded.rows.max(initial=-1), encoded.refusals.rows.max(initial=-1)))
+        for start in range(0, max(len(batch), 1), BATCH):
+            some = batch.take(slice(start, start + BATCH))
+            yield some, last if start + BATCH >= len(batch) else int(some.positions[-1])
 
-    def end(self, out: BinaryIO) -> None:
-        """Decide everything that is held."""
-        self._leave(self.engine.flush(), out)
+    def _push(self, batch: Batch, passed: int) -> Step:
+        """Let the engine take a batch, at the times of its events, and hear of what has passed behind them."""
+        releases = [self.engine.expire(float(batch.times[0])), self.engine.push(batch)] if len(batch) else []
+        releases += [self.engine.advance(passed), self.engine.expire(passed / self.rate)]
+        return self._decided(batch, Release.concat(releases))
 
-    def _leave(self, release: Release, out: BinaryIO) -> None:
-        """Hold a release against the gate, count it, and write what may leave now."""
-        if not len(release) and not len(release.suppressed):
-            return
+    def _decided(self, batch: Batch, release: Release) -> Step:
+        before, self._pushed = self._pushed, self._pushed + len(batch)
+        needed_from = self.engine.needed_from() if self.engine.windowed else None
+        return Step(batch.positions, before, release, self.engine.pending(), needed_from, self.engine.reusable()[0])
+
+    def _leave(self, step: Step, out: BinaryIO) -> None:
+        """Hold a release against the gate, count it, write what may leave now and forget what has left."""
+        release = step.release
         passed = self._gate.passes(release, self._rows, self._published)
         if not passed.all():
             raise GuaranteeError(f"the gate refused {int((~passed).sum())} of {len(release)} clusters; nothing is kept")
-        self.tally.decided(self.schema, release)
-        self._published |= {int(i): box_key(release.lo[c], release.hi[c]) for c, i in enumerate(release.ids)}
-        reusable = set(self.engine.reusable()[0].tolist())
+        self.tally.decided(self.schema, step)
+        self._remember(step)
+        leaving = self._in_order.pass_on(release, step.pending) if self._in_order else release
+        self.tally.left(leaving)
+        publication = Publication(leaving, self._rows.find(leaving.members))
+        messages = self._encoder.encode(publication, self._rows).get(0, [])
+        out.writelines(message + b"\n" for message in messages)
+        self._forget(step)
+
+    def _remember(self, step: Step) -> None:
+        """The published boxes that the engine may still use."""
+        release, reusable = step.release, set(step.reusable.tolist())
+        fresh = np.flatnonzero(np.isin(release.ids, step.reusable) & ~release.reused)
+        self._published |= {int(release.ids[c]): box_key(release.lo[c], release.hi[c]) for c in fresh}
         self._published = {key: box for key, box in self._published.items() if key in reusable}
-        self._write(self._in_order.pass_on(release, self.engine.pending()) if self._in_order else release, out)
 
-    def _write(self, release: Release, out: BinaryIO) -> None:
-        self.tally.left(self._last - np.concatenate([release.members, release.suppressed]))
-        publication = Publication(release, self._rows.find(release.members))
-        messages = self._encoder.encode(publication, self._rows)
-        out.writelines(message + b"\n" for message in messages.get(0, []))
+    def _forget(self, step: Step) -> None:
+        """Keep the rows that have not left, those of windows that are not over, and those not yet pushed."""
+        waiting = step.pending if self._in_order is None else np.union1d(step.pending, self._in_order.positions())
+        ends = [int(step.taken[-1]) + 1] if len(step.taken) else []
+        if step.needed_from is not None:
+            ends.append(step.needed_from)
+        self._rows.keep(waiting, min(ends, default=None))
 
-    def _waiting(self) -> NDArray[np.int64]:
-        """Positions of the rows that have not left."""
-        pending = self.engine.pending()
-        return np.union1d(pending, self._in_order.positions()) if self._in_order else pending
+    def _all_refused(self) -> str:
+        """Why nothing came of it."""
+        reasons = [f"{name}: {reason.sentence} ({rows})" for (name, reason), rows in self.refused.items()]
+        return f"all {self.refused.total()} events were refused, so nothing is written:\n" + "\n".join(reasons)
 
     def _count(self, refusals: Refusals) -> None:
         first = refusals.first_per_row()
         for (name, reason), rows in first.counts().items():
-            self.refused[name, reason.code] += rows
+            self.refused[name, reason] += rows
 
     def _delays(self) -> Delays:
         tally = self.tally
@@ -176,7 +263,6 @@ class Replay:
             p50=tally.quantile(0.5),
             p99=tally.quantile(0.99),
             max=len(tally.delays) - 1,
-            step=self.step,
             bins=list(tally.bins()),
         )
 
@@ -194,7 +280,9 @@ class Replay:
             repeatable=self.seed is not None,
             seconds=round(seconds, 3),
             events=totals["events"],
-            refused=[Refused(field=name, reason=reason, rows=rows) for (name, reason), rows in self.refused.items()],
+            refused=[
+                Refused(field=name, reason=reason.code, rows=rows) for (name, reason), rows in self.refused.items()
+            ],
             released=totals["released"],
             suppressed=totals["suppressed"],
             suppressed_share=totals["suppressed"] / max(decided, 1),
@@ -223,20 +311,10 @@ def replay_file(replay: Replay, path: Path, out: Path, *, progress: Progress = s
     part = out.with_name(out.name + ".part")
     try:
         with part.open("wb") as file:
-            for encoded in read_batches(path, replay.schema, on_refused="drop", progress=progress):
-                replay.take(encoded, file)
-            replay.end(file)
+            replay.run(read_batches(path, replay.schema, on_refused="drop", progress=progress), file)
         part.replace(out)
     finally:
         part.unlink(missing_ok=True)
-
-
-def _step(policy: Policy) -> int:
-    """Events to push at once: few against the delay, so that it is measured well, but not one by one."""
-    given: Any = policy.parameters
-    delay, window = getattr(given, "delay", None), getattr(given, "window", None)
-    bound = getattr(delay, "tuples", None) or getattr(window, "advance", None) or 1000
-    return int(np.clip(bound // 50, 1, 1000))
 
 
 def _events(encoded: Encoded, schema: Schema) -> Events:

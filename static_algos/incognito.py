@@ -202,10 +202,7 @@ class Lattice:
         self.schema, self.recoded, self.models, self.limit = table.schema, recoded, models, limit
         self.heights = tuple(len(one.levels) for one in recoded)
         self.base = Frequencies.of(table, recoded)
-        self.references = [
-            np.bincount(table.sensitive[:, column], minlength=attribute.size or 0)
-            for column, attribute in enumerate(table.schema.sensitive)
-        ]
+        self.references = table.schema.histograms(table.sensitive)
         # What is inherited by more general nodes, and by subsets of the quasi-identifiers.
         self.inherited = [model for model in models if (model.survives_adding if limit else model.survives_merging)]
         self.others = [model for model in models if model not in self.inherited]

@@ -30,10 +30,7 @@ class Cap:
 
 def references_of(table: Table) -> list[Reference]:
     """The distributions of the table's own sensitive attributes."""
-    return [
-        np.bincount(table.sensitive[:, column], minlength=attribute.size or 0)
-        for column, attribute in enumerate(table.schema.sensitive)
-    ]
+    return list(table.schema.histograms(table.sensitive))
 
 
 def close_limits(table: Table, k: int, t: Fraction, references: Sequence[Reference], ground: Ground = "rank") -> Limits:

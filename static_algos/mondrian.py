@@ -162,10 +162,7 @@ class _Work:
             rows=_cells(table),
             codes=np.stack(columns, axis=1).astype(np.int64),
             seen=np.zeros((len(people), 2), np.int64) if repeated else None,
-            references=[
-                np.bincount(table.sensitive[:, column], minlength=attribute.size or 0)
-                for column, attribute in enumerate(table.schema.sensitive)
-            ],
+            references=table.schema.histograms(table.sensitive),
         )
 
     def halve(self, begin: NDArray[np.int64], end: NDArray[np.int64]) -> Parts:

@@ -41,6 +41,7 @@ from stream_algos._held_kernels import (
     take,
 )
 from stream_algos._release_kernels import (
+    REACHED,
     TIE,
     Output,
     Published,
@@ -116,6 +117,7 @@ def advance(
     space: Geometry,
     rules: Rules,
     done: int,
+    due: NDArray[np.int64],
     positions: NDArray[np.int64],
     persons: NDArray[np.int64],
     quasi: NDArray[np.float64],
@@ -123,16 +125,21 @@ def advance(
 ) -> int:
     """Take rows from number `done` on, deciding each held row when it is due; how many rows are taken.
 
+    `due` is the position up to which held rows are due once each of the rows is there; one entry more is a position
+    that has passed behind the last of them.
     It stops early, before a decision, when words or room for clusters run short. NONE: everything is done.
     """
     rows = state.rows
     while True:
-        if done < len(positions):  # positions that were left out have passed too, and nobody came with them
-            rows.meta[DUE] = max(rows.meta[DUE], positions[done] - 1 - rules.delta)
+        # Positions that were left out have passed too, and nobody came with them.
+        passed = positions[done] - 1 if done < len(positions) else due[done] if done < len(due) else out.meta[REACHED]
+        rows.meta[DUE] = max(rows.meta[DUE], passed - rules.delta)
         slot = oldest(rows)
         while slot != NONE and rows.slots[slot, POSITION] <= rows.meta[DUE]:
             if is_short(rows, out, rules):
                 return done
+            if rows.slots[slot, POSITION] + rules.delta <= passed:
+                out.meta[REACHED] = max(out.meta[REACHED], rows.slots[slot, POSITION] + rules.delta)
             _decide(state, out, space, rules, slot)
             slot = oldest(rows)
         if done == len(positions):
@@ -140,7 +147,8 @@ def advance(
         slot = take(rows, positions[done], persons[done], quasi[done], sensitive[done])
         place = _best(state.clusters, space, state.published.losses[-1], quasi[done])
         _push(rows, state.clusters, space, slot, place)
-        rows.meta[DUE] = max(rows.meta[DUE], positions[done] - rules.delta)
+        rows.meta[DUE] = max(rows.meta[DUE], due[done])
+        out.meta[REACHED] = positions[done]
         done += 1
 
 

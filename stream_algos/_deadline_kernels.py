@@ -60,6 +60,7 @@ from stream_algos._held_kernels import (
     take,
 )
 from stream_algos._release_kernels import (
+    REACHED,
     Output,
     Published,
     draw,
@@ -177,6 +178,7 @@ def advance(
     space: Geometry,
     rules: Rules,
     done: int,
+    due: NDArray[np.int64],
     positions: NDArray[np.int64],
     persons: NDArray[np.int64],
     quasi: NDArray[np.float64],
@@ -184,16 +186,21 @@ def advance(
 ) -> int:
     """Take rows from number `done` on, deciding each held row when it is due; how many rows are taken.
 
+    `due` is the position up to which held rows are due once each of the rows is there; one entry more is a position
+    that has passed behind the last of them.
     It stops early, before a decision, when words or room for clusters run short. NONE: everything is done.
     """
     rows = state.rows
     while True:
-        if done < len(positions):  # positions that were left out have passed too, and nobody came with them
-            rows.meta[DUE] = max(rows.meta[DUE], positions[done] - 1 - rules.delta)
+        # Positions that were left out have passed too, and nobody came with them.
+        passed = positions[done] - 1 if done < len(positions) else due[done] if done < len(due) else out.meta[REACHED]
+        rows.meta[DUE] = max(rows.meta[DUE], passed - rules.delta)
         slot = oldest(rows)
         while slot != NONE and rows.slots[slot, POSITION] <= rows.meta[DUE]:
             if is_short(rows, out, rules):
                 return done
+            if rows.slots[slot, POSITION] + rules.delta <= passed:
+                out.meta[REACHED] = max(out.meta[REACHED], rows.slots[slot, POSITION] + rules.delta)
             _decide(state, out, space, rules, slot, False)  # noqa: FBT003 - numba has no keyword-only arguments
             slot = oldest(rows)
         if done == len(positions):
@@ -204,7 +211,8 @@ def advance(
         if number % RECENT == 0 or (number < RECENT and number >= 64 and number & (number - 1) == 0):
             measure_rarity(rows, state.blocks, space)
         insert(rows, state.blocks, space, zeal(rules.k), slot)
-        rows.meta[DUE] = max(rows.meta[DUE], positions[done] - rules.delta)
+        rows.meta[DUE] = max(rows.meta[DUE], due[done])
+        out.meta[REACHED] = positions[done]
         done += 1
 
 

@@ -19,7 +19,8 @@ class InOrder:
     """Holds decided rows back until it is their turn."""
 
     def __init__(self, width: int) -> None:
-        self._rows = _by_row(Release.empty(width))
+        self._rows = Release.empty(width)
+        self._latest = -1
 
     def positions(self) -> NDArray[np.int64]:
         """Rows that are decided and wait."""
@@ -27,12 +28,25 @@ class InOrder:
 
     def pass_on(self, release: Release, undecided: NDArray[np.int64]) -> Release:
         """What may leave now that `release` is decided and the rows at these (ascending) positions are not."""
-        both = Release.concat([self._rows, _by_row(release)])
-        ordered = _take(both, np.argsort(both.members))
+        both = Release.concat([self._rows, release.by_row()])
+        ordered = both.select(np.argsort(both.members))
         first = undecided[0] if len(undecided) else np.iinfo(np.int64).max
         ready = np.searchsorted(ordered.members, first)
-        self._rows = _take(ordered, np.arange(ready, len(ordered)))
-        return replace(_take(ordered, np.arange(ready)), suppressed=release.suppressed)
+        self._rows = ordered.select(np.arange(ready, len(ordered)))
+        leaving = replace(ordered.select(np.arange(ready)), suppressed=release.suppressed, given_up=release.given_up)
+        return replace(leaving, decided=self._turns(leaving))
+
+    def _turns(self, leaving: Release) -> NDArray[np.int64]:
+        """The position at which it was each row's turn: when it and all before it were decided.
+
+        A suppressed row behind one that is still undecided may count now: that one is decided no earlier.
+        """
+        order = np.argsort(np.concatenate([leaving.members, leaving.suppressed]))
+        turns = np.empty(len(order), np.int64)
+        decided = np.concatenate([leaving.decided, leaving.given_up])[order]
+        turns[order] = np.maximum.accumulate(np.maximum(decided, self._latest))
+        self._latest = int(turns.max(initial=self._latest))
+        return turns[: len(leaving)]
 
     def snapshot(self) -> Snapshot:
         """The waiting decisions."""
@@ -57,33 +71,4 @@ class InOrder:
             windows=np.full((len(snapshot["waiting"]), 2), -1),
             suppressed=np.empty(0, np.int64),
         )
-        self._rows = _take(rows, np.flatnonzero(np.isin(rows.members, positions)))
-
-
-def _by_row(release: Release) -> Release:
-    """The same release with one entry per row."""
-    entry = np.repeat(np.arange(len(release)), np.diff(release.starts))
-    return Release(
-        ids=release.ids[entry],
-        lo=release.lo[entry],
-        hi=release.hi[entry],
-        starts=np.arange(len(entry) + 1),
-        members=release.members,
-        reused=release.reused[entry],
-        windows=release.windows[entry],
-        suppressed=np.empty(0, np.int64),
-    )
-
-
-def _take(rows: Release, index: NDArray[np.int64]) -> Release:
-    """These entries of a release that has one entry per row."""
-    return Release(
-        ids=rows.ids[index],
-        lo=rows.lo[index],
-        hi=rows.hi[index],
-        starts=np.arange(len(index) + 1),
-        members=rows.members[index],
-        reused=rows.reused[index],
-        windows=rows.windows[index],
-        suppressed=np.empty(0, np.int64),
-    )
+        self._rows = rows.select(np.isin(rows.members, positions))

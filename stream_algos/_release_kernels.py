@@ -17,8 +17,8 @@ from stream_algos._held_kernels import HELD, NONE, Rows, Rules, copy, leave
 LO, HI = range(2)
 """First index of arrays of boxes."""
 
-CLUSTERS, MEMBERS, SUPPRESSED, WORDS = range(4)
-"""Entries of `Output.meta`: how much of each array is filled or, for words, used up."""
+CLUSTERS, MEMBERS, SUPPRESSED, WORDS, REACHED = range(5)
+"""Entries of `Output.meta`: how much of each array is filled or, for words, used up; and the last position taken."""
 
 KEPT, TURN, LOSSES, NEXT_LOSS = range(4)
 """Entries of `Published.meta`: kept boxes, releases of kept boxes so far, losses in the ring, place of the next one."""
@@ -36,6 +36,10 @@ class Output(NamedTuple):
     reused: NDArray[np.bool_]
     slots: NDArray[np.int64]
     suppressed: NDArray[np.int64]
+    decided: NDArray[np.int64]
+    """Last position that was taken when each cluster was decided."""
+    given_up: NDArray[np.int64]
+    """The same for each suppressed row."""
     words: NDArray[np.uint64]
     """Unpredictable words."""
     meta: NDArray[np.int64]
@@ -62,8 +66,10 @@ def new_output(capacity: int, width: int) -> Output:
         reused=np.zeros(capacity + 2, np.bool_),
         slots=np.zeros(capacity, np.int64),
         suppressed=np.zeros(capacity, np.int64),
+        decided=np.zeros(capacity + 2, np.int64),
+        given_up=np.zeros(capacity, np.int64),
         words=np.empty(0, np.uint64),
-        meta=np.zeros(4, np.int64),
+        meta=np.zeros(5, np.int64),
     )
 
 
@@ -184,6 +190,7 @@ def release_again(rows: Rows, published: Published, out: Output, slot: int, box:
 def suppress(rows: Rows, out: Output, slot: int) -> None:
     """Decide that a row never leaves."""
     out.suppressed[out.meta[SUPPRESSED]] = slot
+    out.given_up[out.meta[SUPPRESSED]] = out.meta[REACHED]
     out.meta[SUPPRESSED] += 1
     leave(rows, slot)
 
@@ -219,6 +226,7 @@ def _close(out: Output, id: np.uint64, reused: bool) -> None:  # noqa: A002
     out.ids[cluster] = id
     out.reused[cluster] = reused
     out.starts[cluster + 1] = out.meta[MEMBERS]
+    out.decided[cluster] = out.meta[REACHED]
     out.meta[CLUSTERS] += 1
 
 

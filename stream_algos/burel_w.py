@@ -61,7 +61,7 @@ class BurelW(WindowEngine):
 
     def _left(self, rows: Table, references: References) -> Iterator[Fraction]:
         caps = likeness_caps(self.models(), self.schema, references, present_values(rows))
-        for some, reference, own in zip(caps, references, self._histograms(rows.sensitive), strict=True):
+        for some, reference, own in zip(caps, references, self.schema.histograms(rows.sensitive), strict=True):
             all_before, own_before = (np.append(0, np.cumsum(counts)) for counts in (reference, own))
             for cap in some:
                 share, usual = _share(own_before, cap), _share(all_before, cap)

@@ -39,6 +39,7 @@ from stream_algos._release_kernels import (
     LOSSES,
     MEMBERS,
     NEXT_LOSS,
+    REACHED,
     SUPPRESSED,
     WORDS,
     Published,
@@ -229,11 +230,12 @@ class Castle(Engine):
         """Take rows and decide those whose δ is over; the row that arrives can still help the one that expires."""
         if len(batch) and (batch.positions[0] <= self._last or np.any(np.diff(batch.positions) <= 0)):
             raise DataError("positions must grow from row to row and from batch to batch")
-        parts = []
+        parts, due = [], self._due(batch)
         for begin in range(0, len(batch), CHUNK):
-            chunk = batch.take(slice(begin, begin + CHUNK))
+            own = slice(begin, begin + CHUNK)
+            chunk = batch.take(own)
             self._make_room(len(chunk))
-            parts += self._advance(chunk)
+            parts += self._advance(chunk, due[own])
             self._last = int(chunk.positions[-1])
         return self._let_out(parts)
 
@@ -241,9 +243,9 @@ class Castle(Engine):
         """Decide every row whose δ is over at this position."""
         if position <= self._last:
             return Release.empty(len(self.schema.quasi))
-        self._last, meta = position, self._state.rows.meta
-        meta[DUE] = max(meta[DUE], position - self._rules.delta)
-        return self._let_out(self._advance(Batch.empty(self.schema)))
+        parts = self._advance(Batch.empty(self.schema), np.array([position]))
+        self._last = position
+        return self._let_out(parts)
 
     def expire(self, now: float) -> Release:
         """Decide every row that was taken `seconds` ago or earlier, and those that came before such a row."""
@@ -253,13 +255,14 @@ class Castle(Engine):
         late = held[self._times[held] <= now - self.parameters.seconds]
         if len(late):
             meta[DUE] = max(meta[DUE], self._state.rows.slots[late[-1], POSITION])
-        return self._let_out(self._advance(Batch.empty(self.schema)))
+        return self._let_out(self._advance(Batch.empty(self.schema), np.empty(0, np.int64)))
 
     def flush(self) -> Release:
         """Release full clusters, then rows that a published box covers, then the rest as one; suppress what is left."""
         parts, done = [], False
         while not done:
             self._fetch_words(0)
+            self._out.meta[REACHED] = self._last
             done = self._kernels.flush(self._state, self._out, self._space, self._rules)
             parts.append(self._collect())
         return self._let_out(parts)
@@ -387,17 +390,35 @@ class Castle(Engine):
             self._out = out._replace(words=np.concatenate([left, self.words(needed + CHUNK - len(left))]))
             out.meta[WORDS] = 0
 
-    def _advance(self, rows: Batch) -> list[tuple[Release, Batch]]:
+    def _advance(self, rows: Batch, due: NDArray[np.int64]) -> list[tuple[Release, Batch]]:
         """Let the kernel take rows and decide what is due, fetching more words as often as it asks."""
         positions, times, *others = rows.columns()
         tail = self._state.rows.meta[TAIL]
         self._times[np.arange(tail, tail + len(rows)) & (len(self._times) - 1)] = times
+        self._out.meta[REACHED] = self._last
         parts, done = [], 0
         while done != NONE:
             self._fetch_words(len(rows))
-            done = self._kernels.advance(self._state, self._out, self._space, self._rules, done, positions, *others)
+            done = self._kernels.advance(
+                self._state, self._out, self._space, self._rules, done, due, positions, *others
+            )
             parts.append(self._collect())
         return parts
+
+    def _due(self, batch: Batch) -> NDArray[np.int64]:
+        """Up to which position rows are due once each of these is there: by their δ, or overdue when the next comes."""
+        due = batch.positions - self.parameters.delta
+        turns = np.flatnonzero(np.diff(batch.times) > 0)
+        if self.parameters.seconds is None or not len(turns):
+            return due
+        held = self._held()
+        times = np.concatenate([self._times[held], batch.times])
+        positions = np.concatenate([self._positions(held), batch.positions])
+        earliest = np.minimum.accumulate(times[::-1])[::-1]  # a clock may be set back
+        late = np.searchsorted(earliest, batch.times[turns + 1] - self.parameters.seconds, side="right")
+        overdue = np.append(np.iinfo(np.int64).min, positions)[late]
+        due[turns] = np.clip(overdue, due[turns], batch.positions[turns])
+        return due
 
     def _collect(self) -> tuple[Release, Batch]:
         """What the kernel has written, with the released rows; its buffers are free again."""
@@ -414,6 +435,8 @@ class Castle(Engine):
             reused=out.reused[:clusters].copy(),
             windows=np.full((clusters, 2), -1),
             suppressed=self._positions(out.suppressed[:suppressed]),
+            decided=out.decided[:clusters].copy(),
+            given_up=out.given_up[:suppressed].copy(),
         )
         return release, rows
 

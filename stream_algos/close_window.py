@@ -33,6 +33,6 @@ class CloseWindowEngine(WindowEngine):
     def _room(self, rows: Table, references: References) -> float:
         """The share of t that the distance of all rows from the window leaves, by the worst sensitive attribute."""
         t = exact(self.parameters.t)
-        counts = zip(self.schema.sensitive, references, self._histograms(rows.sensitive), strict=True)
+        counts = zip(self.schema.sensitive, references, self.schema.histograms(rows.sensitive), strict=True)
         farthest = max(distance(attribute, reference, own, "domain") for attribute, reference, own in counts)
         return float(t - farthest) / (float(t) or 1.0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -96,6 +96,15 @@ class Release:
     """First and last position of the window that each cluster is close to (clusters × 2); -1 where there is none."""
     suppressed: NDArray[np.int64]
     """Positions of rows that will never be released."""
+    decided: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    """Last position that had been taken when each cluster was decided; -1 where nobody noted it."""
+    given_up: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    """The same for each suppressed row."""
+
+    def __post_init__(self) -> None:
+        for name, count in (("decided", len(self.ids)), ("given_up", len(self.suppressed))):
+            if len(getattr(self, name)) != count:
+                object.__setattr__(self, name, np.full(count, -1))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -117,17 +126,52 @@ class Release:
     @classmethod
     def concat(cls, releases: Sequence[Release]) -> Release:
         """Releases of one engine, one after the other."""
-        sizes = [np.diff(release.starts) for release in releases]
-        return cls(
-            ids=np.concatenate([release.ids for release in releases]),
-            lo=np.concatenate([release.lo for release in releases]),
-            hi=np.concatenate([release.hi for release in releases]),
-            starts=np.concatenate([[0], np.cumsum(np.concatenate(sizes))]),
-            members=np.concatenate([release.members for release in releases]),
-            reused=np.concatenate([release.reused for release in releases]),
-            windows=np.concatenate([release.windows for release in releases]),
-            suppressed=np.concatenate([release.suppressed for release in releases]),
+        if len(releases) == 1:
+            return releases[0]
+        sizes = np.concatenate([np.diff(release.starts) for release in releases])
+        parts = {
+            part.name: np.concatenate([getattr(release, part.name) for release in releases])
+            for part in fields(cls)
+            if part.name != "starts"
+        }
+        return cls(starts=_starts(sizes), **parts)
+
+    def cluster_of(self) -> NDArray[np.int64]:
+        """Cluster of each member."""
+        return np.repeat(np.arange(len(self)), np.diff(self.starts))
+
+    def select(self, clusters: NDArray[Any]) -> Release:
+        """The clusters at these indexes (or where this mask is true), in this order; nothing is suppressed."""
+        chosen = np.flatnonzero(clusters) if clusters.dtype == np.bool_ else clusters
+        sizes = np.diff(self.starts)[chosen]
+        starts = _starts(sizes)
+        members = np.arange(starts[-1]) + np.repeat(self.starts[chosen] - starts[:-1], sizes)
+        return self._of(chosen, starts, self.members[members])
+
+    def by_row(self) -> Release:
+        """The same with one entry per member; nothing is suppressed."""
+        return self._of(self.cluster_of(), np.arange(len(self.members) + 1), self.members)
+
+    def _of(self, clusters: NDArray[np.int64], starts: NDArray[np.int64], members: NDArray[np.int64]) -> Release:
+        """What belongs to these clusters, with other members."""
+        nothing = np.empty(0, np.int64)
+        return Release(
+            ids=self.ids[clusters],
+            lo=self.lo[clusters],
+            hi=self.hi[clusters],
+            starts=starts,
+            members=members,
+            reused=self.reused[clusters],
+            windows=self.windows[clusters],
+            suppressed=nothing,
+            decided=self.decided[clusters],
+            given_up=nothing,
         )
+
+
+def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where clusters of these sizes begin, and where the last one ends."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
 class Engine(ABC):
@@ -150,7 +194,11 @@ class Engine(ABC):
 
     @abstractmethod
     def push(self, batch: Batch) -> Release:
-        """Take rows; positions exceed all earlier ones."""
+        """Take rows; positions exceed all earlier ones.
+
+        Time passes between rows of a batch that were taken at different times: what is overdue when the later one
+        comes is decided before it is taken, as if `expire` had been called.
+        """
 
     @abstractmethod
     def advance(self, position: int) -> Release:

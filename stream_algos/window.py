@@ -174,26 +174,41 @@ class WindowEngine(Engine):
         """Take rows and decide the first pane of every window that they complete."""
         if len(batch) and (batch.positions[0] <= self._last or np.any(np.diff(batch.positions) <= 0)):
             raise DataError("positions must grow from row to row and from batch to batch")
-        # A clock that is set back does not open a pane again.
-        panes = np.maximum.accumulate(np.maximum(self._panes_of(batch), self._pane))
-        releases: list[Release] = []
-        for pane in np.unique(panes):
-            releases += self._until(int(pane))
-            self._arrive(batch.take(panes == pane))
-        if len(batch):
-            releases.append(self.advance(int(batch.positions[-1])))
-        return self._joined(releases)
+        return self._joined(list(self._by_count(batch) if self.parameters.window.size else self._by_time(batch)))
 
     def advance(self, position: int) -> Release:
         """Close the panes by count that end at this position or before."""
+        size = self.parameters.window.advance
+        releases = [] if size is None or not self._held() else list(self._until((position + 1) // size))
         self._last = max(self._last, position)
-        size = self.parameters.window.advance
-        return self._no if size is None or not self._held() else self._joined(list(self._until((position + 1) // size)))
+        return self._joined(releases)
 
-    def _panes_of(self, batch: Batch) -> NDArray[np.int64]:
-        """The pane of each row: so many positions, or so much time."""
-        size = self.parameters.window.advance
-        return self._pane_at(batch.times) if size is None else batch.positions // size
+    def _by_count(self, batch: Batch) -> Iterator[Release]:
+        size, start = self.parameters.window.advance or 1, 0
+        while start < len(batch):
+            if start and batch.times[start] > batch.times[start - 1]:
+                yield self.expire(float(batch.times[start]))
+            yield from self._until(int(batch.positions[start]) // size)
+            stop = int(np.searchsorted(batch.positions, (self._pane + 1) * size))
+            stop = start + self._in_time(batch.times[start:stop])
+            self._arrive(batch.take(slice(start, stop)))
+            start = stop
+            yield self.advance(int(batch.positions[stop - 1]))
+
+    def _in_time(self, times: NDArray[np.float64]) -> int:
+        """How many of the rows with these times, the first and more, come before an undecided one is overdue."""
+        if self.parameters.delay is None:
+            return len(times)
+        late = times - self.parameters.delay.seconds >= min(self._oldest(), times[0])
+        too_late = np.flatnonzero(late[1:] & (np.diff(times) > 0))
+        return int(too_late[0]) + 1 if len(too_late) else len(times)
+
+    def _by_time(self, batch: Batch) -> Iterator[Release]:
+        # A clock that is set back does not open a pane again.
+        panes = np.maximum.accumulate(np.maximum(self._pane_at(batch.times), self._pane))
+        for pane in np.unique(panes):
+            yield from self._until(int(pane))
+            self._arrive(batch.take(panes == pane))
 
     def _pane_at(self, times: NDArray[np.float64]) -> NDArray[np.int64]:
         return np.floor(times / (self.parameters.window.advance_seconds or 1.0)).astype(np.int64)
@@ -274,13 +289,14 @@ class WindowEngine(Engine):
         cannot be decided anew is suppressed when it expires.
         """
         self._begin()
-        self._last, self._pane = int(snapshot["last"][0]), int(snapshot["pane"][0])
+        self._pane = int(snapshot["pane"][0])
         held = rows.take(rows.positions >= snapshot["begin"][0])
         stops = np.searchsorted(held.positions, snapshot["ends"], side="right")
         closed = int(stops[-1]) if len(stops) else 0
         self._sizes = np.diff(stops, prepend=0).tolist()
         self._rows = held.take(slice(0, closed))
         self._arrive(held.take(slice(closed, None)))
+        self._last = int(snapshot["last"][0])
         marks = np.full(len(held), DECIDED, np.int32)
         known = np.isin(held.positions, snapshot["pending"])
         marks[known] = snapshot["classes"][np.searchsorted(snapshot["pending"], held.positions[known])]
@@ -295,7 +311,7 @@ class WindowEngine(Engine):
             return None
         first, last, count = origin.tolist()
         own = rows.take((rows.positions >= first) & (rows.positions <= last))
-        return Origin(first, last, count, self._histograms(own.sensitive)) if len(own) == count else None
+        return Origin(first, last, count, self.schema.histograms(own.sensitive)) if len(own) == count else None
 
     def status(self) -> Mapping[str, float]:
         """Rows of the window and of those the undecided ones, pending classes, and how often each case occurred."""
@@ -312,6 +328,7 @@ class WindowEngine(Engine):
         if len(rows):
             self._arriving.append(rows)
             self._arrived += len(rows)
+            self._last = int(rows.positions[-1])
 
     def _everything(self) -> Batch:
         """The rows of the closed panes and of the one that is filling."""
@@ -418,24 +435,20 @@ class WindowEngine(Engine):
             reused=np.zeros(len(names), bool),
             windows=np.tile(np.array([window.first, window.last], np.int64), (len(names), 1)),
             suppressed=np.empty(0, np.int64),
+            decided=np.full(len(names), self._last),
         )
 
     def _window(self, rows: Batch) -> Origin:
-        return Origin(int(rows.positions[0]), int(rows.positions[-1]), len(rows), self._histograms(rows.sensitive))
-
-    def _histograms(self, sensitive: NDArray[np.int32]) -> References:
-        """Over the whole domain that the schema declares, so that distances mean the same in every window."""
-        return [
-            np.bincount(sensitive[:, column], minlength=attribute.size or 0)
-            for column, attribute in enumerate(self.schema.sensitive)
-        ]
+        return Origin(
+            int(rows.positions[0]), int(rows.positions[-1]), len(rows), self.schema.histograms(rows.sensitive)
+        )
 
     @property
     def _no(self) -> Release:
         return Release.empty(len(self.schema.quasi))
 
     def _suppressed(self, positions: NDArray[np.int64]) -> Release:
-        return replace(self._no, suppressed=positions)
+        return replace(self._no, suppressed=positions, given_up=np.full(len(positions), self._last))
 
     def _joined(self, releases: list[Release]) -> Release:
         return Release.concat(releases) if releases else self._no

@@ -123,6 +123,39 @@ def batch_splits_do_not_matter(case):
             assert all(type(model) in case.engine.guarantees for model in observer.engine.models())
 
 
+def one_push_decides_what_pushes_by_moment_do(case):
+    """Whoever pushes much at once gets the same decisions at the same positions, by the clock of the rows as well."""
+    for schema, batch in case.streams():
+        for times in (batch.times, np.floor(batch.times), batch.times // 15):
+            one, many = case.observer(schema), case.observer(schema)
+            at_once = replace(batch, times=times)
+            one.push(at_once)
+            for moment in np.unique(times):
+                many.expire(float(moment))
+                many.push(at_once.take(times == moment))
+            for observer in (one, many):
+                observer.flush()
+                observer.assert_complete()
+            for name in vars(one.release):
+                assert np.array_equal(getattr(one.release, name), getattr(many.release, name)), name
+
+
+def a_release_says_where_it_was_decided(case):
+    """The last position that was taken; a window by time is complete before the row that shows it is taken."""
+    by_time = "seconds" in case.given.get("window", {})
+    for schema, batch in case.streams():
+        engine = case.build(schema)
+        engine.push(batch.take(slice(0, 1)))
+        for before, row in pairwise(range(len(batch))):
+            release = engine.push(batch.take(slice(row, row + 1)))
+            reached = batch.positions[before if by_time else row]
+            assert {*release.decided.tolist(), *release.given_up.tolist()} <= {reached}
+            assert len(release.decided) == len(release)
+            assert len(release.given_up) == len(release.suppressed)
+        release = engine.flush()
+        assert {*release.decided.tolist(), *release.given_up.tolist()} == {batch.positions[-1]}
+
+
 def delay_is_kept(case):
     """Whatever is refused or left out in between: positions count, not rows."""
     for schema, batch in case.streams():
@@ -326,6 +359,8 @@ STREAM_CHECKS = (
     the_gate_agrees_and_no_row_is_lost,
     most_rows_are_released,
     batch_splits_do_not_matter,
+    one_push_decides_what_pushes_by_moment_do,
+    a_release_says_where_it_was_decided,
     delay_is_kept,
     positions_without_rows_pass_too,
     it_does_not_matter_who_tells_that_positions_have_passed,

@@ -8,10 +8,9 @@ import numpy as np
 from worlds import ILLNESS, QUASI, random_table
 
 from microdata import Schema
-from service.worker.decisions import no_release, select
-from service.worker.events import Events
-from service.worker.gate import Gate, box_key
-from service.worker.rows import Rows
+from service.codec.events import Events
+from service.publishing.gate import Gate, box_key
+from service.publishing.rows import Rows
 from stream_algos import Batch, Engine, Release
 
 
@@ -56,7 +55,7 @@ class Observer:
     """For each decided position, how many rows came after it."""
 
     def __post_init__(self):
-        self.rows, self.release = Rows.empty(self.schema), no_release(self.schema)
+        self.rows, self.release = Rows.empty(self.schema), Release.empty(len(self.schema.quasi))
         self._published = {}
         self._gate = Gate(self.schema, self.engine.models())
 
@@ -111,7 +110,7 @@ class Observer:
 
     def chosen(self, cluster):
         """One cluster as a release."""
-        return select(self.release, np.arange(len(self.release)) == cluster)
+        return self.release.select(np.arange(len(self.release)) == cluster)
 
     def assert_complete(self):
         """Every row that came was released or suppressed, once."""

@@ -27,7 +27,10 @@ def replay(
     ] = 1000.0,
     seed: Seed = None,
 ) -> None:
-    """Send a file of events through a stream algorithm. Exit status 3 if the gate ever refused a cluster."""
+    """Send a file of events through a stream algorithm.
+
+    Exit status 2 if every event was refused, 3 if the gate ever refused a cluster; nothing is written then.
+    """
     warn_of_seed(seed)
     check_targets({"the events": events, "the policy": policy}, {"--out": out, "--report": report, "--html": html})
     started = time.monotonic()
@@ -54,13 +57,13 @@ def _say(made: ReplayReport) -> None:
     for refused in made.refused:
         warn(f"warning: {refused.rows} events were refused: {refused.field}, {refused.reason}")
     reused = f" ({made.reused} rows with boxes published before)" if made.reused else ""
-    say(
-        f"{made.released} of {made.events} events released in {made.clusters} clusters{reused}, {made.suppressed} "
-        f"suppressed; loss {made.loss:.4f} (0 nothing lost, 1 all)"
-    )
+    if made.loss is None:
+        say(f"no event was released: all {made.suppressed} were suppressed, too few persons came within the delay")
+    else:
+        say(
+            f"{made.released} of {made.events} events released in {made.clusters} clusters{reused}, {made.suppressed} "
+            f"suppressed; loss {made.loss:.4f} (0 nothing lost, 1 all)"
+        )
     if made.delays:
         delays = made.delays
-        say(
-            f"delay in events, measured in steps of {delays.step}: median {delays.p50}, 99 % within {delays.p99}, "
-            f"longest {delays.max}"
-        )
+        say(f"delay in events: median {delays.p50}, 99 % within {delays.p99}, longest {delays.max}")

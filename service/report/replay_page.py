@@ -38,7 +38,7 @@ def tiles(report: ReplayReport) -> str:
         + tile(number(report.released), "events released", f"of {number(report.events)}")
         + tile(percent(report.suppressed_share), "suppressed", f"{number(report.suppressed)} events")
         + tile(number(report.clusters), "clusters")
-        + tile(percent(report.loss), "mean loss")
+        + tile("–" if report.loss is None else percent(report.loss), "mean loss")
         + tile(number(delays.p50 if delays else None), "median delay", "events")
         + tile(number(delays.max if delays else None), "longest delay", "events")
         + "</div>"
@@ -56,7 +56,7 @@ def delays_card(delays: Delays) -> str:
     """How long events waited."""
     sentence = (
         f"Half of the events waited for at most {number(delays.p50)} further ones, 99 % for at most "
-        f"{number(delays.p99)}, none for more than {number(delays.max)}; told in steps of {number(delays.step)}."
+        f"{number(delays.p99)}, none for more than {number(delays.max)}."
     )
     columns = [(one.first, one.last, one.events) for one in delays.bins]
     return card("Delay", sentence, histogram(columns, "further events (height: events that waited for so many)"))

@@ -26,12 +26,11 @@ class DelayBin(Section):
 
 
 class Delays(Section):
-    """How many further events were taken before one left."""
+    """How many further events came before one left; refused ones count."""
 
     p50: int
     p99: int
     max: int
-    step: int = Field(description="events that are pushed at once; a delay is told up to so many too large")
     bins: list[DelayBin]
 
 
@@ -52,7 +51,7 @@ class ReplayReport(Section):
     clusters: int
     reused: int = Field(description="rows that were released with a box published before")
     guarantees: list[Result]
-    loss: float
+    loss: float | None = Field(description="mean over the released events; null where none is")
     loss_over_time: list[Point]
     delays: Delays | None = Field(description="null where nothing was decided")
     engine: dict[str, float] = Field(description="the engine's own numbers at the end")

@@ -26,6 +26,7 @@ from dataclasses import replace
 from functools import partial
 
 from microdata import GuaranteeError, UnavailableError
+from service.codec.events import EventDecoder, Refused
 from service.kafka import (
     AbortableError,
     Client,
@@ -42,11 +43,11 @@ from service.kafka import (
     TransactionalProducer,
     reach,
 )
-from service.worker.events import EventDecoder, Refused
+from service.publishing.messages import MessageEncoder, commit_tick, dead_letter
+from service.publishing.publication import Publication
 from service.worker.heard import HeardReader
-from service.worker.messages import MessageEncoder, commit_tick, dead_letter
 from service.worker.metrics import Metrics
-from service.worker.partition import InputPartition, Publication
+from service.worker.partition import InputPartition
 from service.worker.restoring import PartitionError, Restorer, StateNote, recreated_input, recreated_state
 from service.worker.settings import WorkerSettings
 from service.worker.state import State
@@ -203,7 +204,9 @@ class Worker:
             self._topics = prepare(admin, self.stream, self._settings, self._client.largest_request)
         if not self._is_open:
             self._open_readers()
-        self._messages = MessageEncoder(self.stream, self._topics.output_partitions, self._topics.message_bytes)
+        self._messages = MessageEncoder(
+            self.stream.schema, self.stream.emit, self._topics.output_partitions, self._topics.message_bytes
+        )
         limit = min(self._settings.max_event_bytes, self._messages.largest_event)
         self._decoder = EventDecoder(self.stream.schema, limit)
         self._restorer = Restorer(

@@ -20,7 +20,8 @@ from prometheus_client.registry import Collector
 from microdata import Boxes, class_loss
 from privacy import Model
 from service.kafka import Partition
-from service.worker.partition import InputPartition, Publication
+from service.publishing.publication import Publication
+from service.worker.partition import InputPartition
 from service.worker.stream import Stream
 
 _COUNTERS = {

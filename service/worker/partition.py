@@ -8,34 +8,19 @@ since, which it commits. Nothing here talks to Kafka.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microdata import GuaranteeError, Schema
-from service.worker.decisions import join, no_release, select
-from service.worker.events import Events
-from service.worker.gate import Gate, box_key
-from service.worker.rows import Rows
+from service.codec.events import Events
+from service.publishing.gate import Gate, box_key
+from service.publishing.publication import Publication
+from service.publishing.rows import Rows
 from service.worker.state import Origin, State
 from stream_algos import Engine, Release
-
-
-@dataclass(frozen=True, eq=False)
-class Publication:
-    """What one partition publishes in one transaction: checked clusters and the rows they hold."""
-
-    clusters: Release
-    rows: NDArray[np.int64]
-    """Index into the partition's rows of each member."""
-    refused: int = 0
-    """Clusters that the gate refused: their members are suppressed."""
-    suppressed: int = 0
-    """Members of refused clusters."""
-    messages: Mapping[int, Sequence[bytes]] = field(default_factory=dict)
-    """The clusters encoded, by output partition."""
 
 
 class InputPartition:
@@ -150,7 +135,7 @@ class InputPartition:
         It changes nothing and looks only at rows of the last commit, so `take` may run in another thread.
         """
         passed = self._gate.passes(self._owed, self.rows, self._published)
-        clusters = select(self._owed, passed)
+        clusters = self._owed.select(passed)
         suppressed = len(self._owed.members) - len(clusters.members)
         return Publication(clusters, self.rows.find(clusters.members), int((~passed).sum()), suppressed)
 
@@ -161,7 +146,7 @@ class InputPartition:
         self.totals["released"] += len(clusters.members)
         self.totals["clusters"] += int((~clusters.reused).sum())
         self.totals["reused"] += int(clusters.reused.sum())
-        decisions = join(self._fresh) if self._fresh else no_release(self.schema)
+        decisions = Release.concat([Release.empty(len(self.schema.quasi)), *self._fresh])
         pending = self.engine.pending()
         return replace(
             self._state,

@@ -15,15 +15,15 @@ import msgspec
 import numpy as np
 
 from microdata import DataError, PortcullisError
+from service.codec.events import EventDecoder
 from service.kafka import Committed, GroupConsumer, Partition, Reader, RetriableError
-from service.worker.decisions import no_release
-from service.worker.events import EventDecoder
-from service.worker.gate import Gate
+from service.publishing.gate import Gate
 from service.worker.partition import InputPartition
 from service.worker.settings import WorkerSettings
 from service.worker.state import Origin, State
 from service.worker.stream import Stream
 from service.worker.topics import Topics
+from stream_algos import Release
 
 log = logging.getLogger(__name__)
 
@@ -239,7 +239,7 @@ class Restorer:
             first_partitions=first_partitions,
             engine=None,
             pending=np.empty(0, np.int64),
-            decisions=no_release(self.stream.schema),
+            decisions=Release.empty(len(self.stream.schema.quasi)),
             needed_from=None,
             totals=totals or {},
         )

@@ -17,6 +17,9 @@ from microdata import DataError
 from service.worker.packing import pack, unpack
 from stream_algos import Release, Snapshot
 
+_DECISIONS = [part.name for part in fields(Release) if part.name not in {"decided", "given_up"}]
+"""What is kept of a decision. When it was made is of no use once it is."""
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -80,7 +83,7 @@ class State:
             "clock.from": self.clock[0],
             "clock.time": self.clock[1],
         }
-        arrays |= {f"decisions.{part.name}": getattr(self.decisions, part.name) for part in fields(Release)}
+        arrays |= {f"decisions.{name}": getattr(self.decisions, name) for name in _DECISIONS}
         arrays |= {f"engine.{name}": array for name, array in (self.engine or {}).items()}
         return pack(head, arrays)
 

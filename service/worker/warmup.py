@@ -7,11 +7,10 @@ import gc
 import numpy as np
 
 from microdata import Category
-from service.worker.decisions import join
-from service.worker.gate import Gate
-from service.worker.rows import Rows
+from service.publishing.gate import Gate
+from service.publishing.rows import Rows
 from service.worker.stream import Stream
-from stream_algos import Batch
+from stream_algos import Batch, Release
 
 _ROWS = 64
 _MOST_ROWS = 4096
@@ -41,7 +40,7 @@ def warm_up(stream: Stream) -> None:
     releases.append(engine.flush())
     public = np.empty((count, len(schema.public)), object)
     rows = Rows(batch.positions, batch.times, batch.persons, batch.quasi, batch.sensitive, public)
-    Gate(schema, stream.models).passes(join(releases), rows, {})
+    Gate(schema, stream.models).passes(Release.concat(releases), rows, {})
 
 
 def spare_the_collector() -> None:

@@ -19,8 +19,8 @@ from service.kafka import (
     UnclearError,
     Watermarks,
 )
+from service.publishing.gate import Gate
 from service.settings import SettingsError
-from service.worker.gate import Gate
 from service.worker.loop import Worker
 from service.worker.settings import WorkerSettings
 from service.worker.topics import TopicError

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.worker.messages import commit_tick
+from service.publishing.messages import commit_tick
 
 
 @given(st.floats(0, 4e9), st.floats(0, 60, exclude_min=True))

@@ -10,16 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microdata import Category, Hierarchy, Number, Schema, seeded_words
+from service.codec.events import EventDecoder
 from service.kafka import Partition, RecordBatch
-from service.worker.decisions import no_release
-from service.worker.events import EventDecoder
-from service.worker.gate import Gate
-from service.worker.messages import MessageEncoder
+from service.publishing.gate import Gate
+from service.publishing.messages import MessageEncoder
 from service.worker.packing import unpack
 from service.worker.partition import InputPartition
 from service.worker.state import Origin, State
 from service.worker.stream import Stream
-from stream_algos import SabreW
+from stream_algos import Release, SabreW
 
 SCHEMA = Schema(
     "who",
@@ -57,10 +56,10 @@ class Simulation:
         self.stream = stream_of(k, seed, engine)
         self.log = log_of(people)
         self.decoder = EventDecoder(SCHEMA, 10_000)
-        self.encoder = MessageEncoder(self.stream, 1, 100_000)
+        self.encoder = MessageEncoder(self.stream.schema, self.stream.emit, 1, 100_000)
         origin = Origin("s", "raw", UUID(int=1), 0, "f")
         empty = np.empty(0, np.int64)
-        self.durable = State(origin, 0, 0, 1, None, empty, no_release(SCHEMA), None).encode()
+        self.durable = State(origin, 0, 0, 1, None, empty, Release.empty(len(SCHEMA.quasi)), None).encode()
         self.dirty_output, self.committed_output = [], []
         self.restart()
 
@@ -150,7 +149,7 @@ def test_resuming_from_memory_after_an_abort_is_what_the_rule_forbids():
     before = {json.loads(m)["cluster"] for m in simulation.dirty_output}
     simulation.durable = State.decode(simulation.durable)
     simulation.durable = State(
-        **{**simulation.durable.__dict__, "position": 0, "decisions": no_release(SCHEMA), "engine": None}
+        **{**simulation.durable.__dict__, "position": 0, "decisions": Release.empty(len(SCHEMA.quasi)), "engine": None}
     ).encode()
     simulation.restart()
     simulation.cycle(4, "commit")

@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from microdata import Category, Hierarchy, Number, Schema
+from service.codec.events import EventDecoder
 from service.kafka import Partition, RecordBatch
-from service.worker.events import EventDecoder
 
 SCHEMA = Schema(
     "who",

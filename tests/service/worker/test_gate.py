@@ -7,9 +7,8 @@ import pytest
 
 from microdata import Category, Hierarchy, Number, Schema
 from privacy import BetaLikeness, DistinctDiversity, KAnonymity, TCloseness
-from service.worker.decisions import join
-from service.worker.gate import Gate, box_key
-from service.worker.rows import Rows
+from service.publishing.gate import Gate, box_key
+from service.publishing.rows import Rows
 from stream_algos import Release
 
 SCHEMA = Schema(
@@ -77,14 +76,14 @@ def test_a_faulty_cluster_is_refused(fault, decisions):
 
 def test_a_row_in_two_clusters_refuses_both():
     first, second = one_cluster([10, 11, 12]), one_cluster([12, 13, 11])
-    both = join([first, replace(second, ids=np.array([8], np.uint64))])
+    both = Release.concat([first, replace(second, ids=np.array([8], np.uint64))])
     assert passes(both) == [False, False]
 
 
 @pytest.mark.parametrize(("persons", "passed"), [([1, 2, 3, 4], True), ([1, 1, 2, 4], False)])
 def test_a_reuse_leaves_with_its_cluster_or_not_at_all(persons, passed):
     first, alone = one_cluster([10, 11, 12]), one_cluster([13], reused=True)
-    assert passes(join([first, alone]), rows_of(persons, [0, 1, 0, 1])) == [passed, passed]
+    assert passes(Release.concat([first, alone]), rows_of(persons, [0, 1, 0, 1])) == [passed, passed]
 
 
 def test_rows_of_one_person_count_once():

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from test_crashes import SCHEMA, stream_of
 
-from service.worker.decisions import join
-from service.worker.messages import MessageEncoder
-from service.worker.partition import Publication
-from service.worker.rows import Rows
+from service.publishing.messages import MessageEncoder
+from service.publishing.publication import Publication
+from service.publishing.rows import Rows
 from stream_algos import Release
 
 COUNT = 12
@@ -40,8 +39,10 @@ def encoded(partitions, limit, *clusters):
         np.zeros((COUNT, 1), np.int32),
         public,
     )
-    release = join(clusters)
-    return MessageEncoder(stream_of(2, 0), partitions, limit).encode(Publication(release, release.members), rows)
+    release = Release.concat(clusters)
+    stream = stream_of(2, 0)
+    encoder = MessageEncoder(stream.schema, stream.emit, partitions, limit)
+    return encoder.encode(Publication(release, release.members), rows)
 
 
 @pytest.mark.parametrize("limit", [450, 600, 800])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Schema
-from service.worker.events import Events
+from service.codec.events import Events
 from stream_algos import Batch
 
 

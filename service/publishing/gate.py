@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from microdata import Boxes, Schema
 from privacy import Groups, Model
-from service.worker.decisions import cluster_of
-from service.worker.rows import Rows
+from service.publishing.rows import Rows
 from stream_algos import Release
 
 
@@ -33,7 +32,7 @@ class Gate:
         if not len(decisions) or not len(rows):
             return np.zeros(len(decisions), bool)
         found = rows.find(decisions.members)
-        cluster = cluster_of(decisions)
+        cluster = decisions.cluster_of()
         fit = self._well_formed(decisions) & ~_marked(cluster, found < 0, len(decisions))
         fit &= ~_marked(cluster, _repeated(decisions.members), len(decisions))
         inside = Boxes(self._schema, decisions.lo, decisions.hi).cover(rows.quasi[found], cluster)
@@ -69,7 +68,7 @@ class Gate:
                 rows.sensitive[chosen],
                 labels,
                 int(together.sum()),
-                None if first < 0 else _histograms(self._schema, rows.sensitive[rows.between(int(first), int(last))]),
+                None if first < 0 else self._schema.histograms(rows.sensitive[rows.between(int(first), int(last))]),
             )
             passed = np.logical_and.reduce([model.holds(groups) for model in self._models])
             holds[number[together]] = passed
@@ -116,10 +115,3 @@ def _repeated(members: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Members that stand in the decisions more than once."""
     _, inverse, counts = np.unique(members, return_inverse=True, return_counts=True)
     return np.asarray(counts[inverse] > 1)
-
-
-def _histograms(schema: Schema, sensitive: NDArray[np.int32]) -> list[NDArray[np.int64]]:
-    return [
-        np.bincount(sensitive[:, column], minlength=attribute.size or 0)
-        for column, attribute in enumerate(schema.sensitive)
-    ]

@@ -8,31 +8,33 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import msgspec
 import numpy as np
 
-from microdata import Attribute, Boxes, Category, Number, generalizations
+from microdata import Attribute, Boxes, Category, Number, Schema, generalizations
+from service.codec.events import Refused
 from service.kafka import Partition
-from service.worker.events import Refused
-from service.worker.partition import Publication
-from service.worker.rows import Rows
-from service.worker.stream import Stream
+from service.publishing.publication import Publication
+from service.publishing.rows import Rows
 
 
 class MessageEncoder:
-    """Encodes the publications of one stream for an output topic of so many partitions and this message limit."""
+    """Encodes the publications of one stream for an output of so many partitions and this message limit."""
 
-    def __init__(self, stream: Stream, partitions: int, message_bytes: int) -> None:
-        self._schema = stream.schema
-        self._clusters = stream.emit == "clusters"
+    def __init__(
+        self, schema: Schema, emit: Literal["clusters", "tuples"], partitions: int, message_bytes: int
+    ) -> None:
+        self._schema = schema
+        self._clusters = emit == "clusters"
         self._partitions = partitions
         self._limit = message_bytes
-        names = [msgspec.json.encode(name) for name in (*stream.schema.roles()["sensitive"], *stream.schema.public)]
+        names = [msgspec.json.encode(name) for name in (*schema.roles()["sensitive"], *schema.public)]
         members = b",".join(name.replace(b"%", b"%%") + b":%b" for name in names)
         self._row = members
-        self._labels = [_value_texts(attribute) for attribute in stream.schema.sensitive]
-        head = sum(len(msgspec.json.encode(a.name)) + _longest(a) for a in stream.schema.quasi)
+        self._labels = [_value_texts(attribute) for attribute in schema.sensitive]
+        head = sum(len(msgspec.json.encode(a.name)) + _longest(a) for a in schema.quasi)
         self._room = 256 + head + sum(map(len, names)) + sum(int(max(map(len, texts))) for texts in self._labels)
 
     @property

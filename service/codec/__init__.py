@@ -1,0 +1,1 @@
+"""How records are written: from bytes to rows."""
