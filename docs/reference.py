@@ -28,6 +28,18 @@ from service.demo import POLICY
 from service.kafka import KafkaSettings
 from service.policy import PolicyFile, parse_policy
 from service.problems import KINDS, PREFIX
+from service.kafka import (
+    DeniedError,
+    FencedError,
+    FinalError,
+    KafkaError,
+    RetriableError,
+    StaleGroupError,
+    TooLargeError,
+    TopicExistsError,
+    UnknownTopicError,
+)
+from service.kafka.codes import NAMES, kind_of
 from service.worker.metrics import Metrics
 from service.worker.settings import WorkerSettings
 from service.worker.stream import stream_of
@@ -170,7 +182,22 @@ def errors() -> str:
     parts = ["# Errors", "## Exceptions", _table(("exception", "of", "meaning"), rows)]
     parts += ["## Problems (RFC 9457)", _table(("type", "status", "title"), problems)]
     parts += ["## Reasons of refused values and records", _table(("code", "meaning"), reasons)]
+    codes = [(f"`{name}`", str(number), _DOES[kind_of(name)]) for number, name in NAMES.items()]
+    parts += ["## Error codes of Kafka, and what a worker does", _table(("code", "number", "what it does"), codes)]
     return "\n\n".join(parts)
+
+
+_AGAIN = "waits and tries again; in a transaction: aborts it and restores from what is durable"
+_DOES: dict[type[KafkaError], str] = {
+    RetriableError: _AGAIN,
+    UnknownTopicError: f"{_AGAIN}; at the start: says which topic is missing",
+    TopicExistsError: "uses the topic",
+    StaleGroupError: "drops its partitions, restores those that the group gives it",
+    FencedError: "throws the producer away, restores from what is durable with another",
+    TooLargeError: "ends: a topic or `max_request_bytes` allows less than is needed",
+    DeniedError: "ends: the broker refuses who we are or what we want to do",
+    FinalError: "ends: not supported, or a setting that is not allowed",
+}
 
 
 def _tree(kind: type, depth: int) -> Iterator[tuple[str, str, str]]:

@@ -7,11 +7,15 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import confluent_kafka as ck
 import pytest
+from kafka import errors as kp
 
 from service.broker.node import Call
-from service.kafka import FinalError, KafkaError, Partition
+from service.kafka import FatalError, FinalError, KafkaError, Partition, RetriableError
 from service.kafka.codes import NAMES, kind_of, name_of
+from service.kafka.confluent.connection import translate as of_librdkafka
+from service.kafka.kafka_python.connection import translate as of_kafka_python
 from service.worker import loop, trouble
 from service.worker.loop import Worker
 from tests.kafka.faulty_broker import FaultyBroker
@@ -24,6 +28,9 @@ NEVER_SENT_TO_US = 9999
 PASSING = [number for number in [*NAMES, NEVER_SENT_TO_US] if number not in FINAL]
 USUAL = [-1, 3, 7, 14, 15, 16, 48, 51, 120, NEVER_SENT_TO_US]
 """What a broker says when it is busy, starting, moving, or newer than we are."""
+
+AFTER_ALL = [-1, 7, 13, 14, 15, 16, 20, 56, NEVER_SENT_TO_US]
+"""What it may say although it has done what it was asked for."""
 
 
 class Bench:
@@ -161,10 +168,18 @@ def blips(bench: Bench, case: Case, codes: list[int], *, done: bool = False) -> 
         )
         for code in codes
     ]
-    try:
+
+    def over() -> bool:
+        if len(bench.left()) < bench.fed:
+            return False
+        if not any(map(bench.broker.is_due, faults)):
+            return True
         case.provoke(bench)
         bench.feed()
-        bench.turn_until(lambda: not any(map(bench.broker.is_due, faults)) and len(bench.left()) >= bench.fed)
+        return False
+
+    try:
+        bench.turn_until(over)
     except KafkaError as error:
         bench.broker.forget()
         bench.end()
@@ -195,7 +210,7 @@ def test_a_worker_survives_a_blip_of_what_may_pass(bench, name):
 
 @pytest.mark.parametrize("name", sorted(WRITES))
 def test_a_worker_survives_a_wrong_answer_to_what_was_done(bench, name):
-    sweep(bench, CASES[name], [*CASES[name].killers, *USUAL], at_once=6, done=True)
+    sweep(bench, CASES[name], AFTER_ALL, at_once=3, done=True)
 
 
 @pytest.mark.soak
@@ -208,3 +223,20 @@ def test_a_worker_survives_a_blip_of_every_code_that_may_pass(bench, name):
 @pytest.mark.parametrize("name", sorted(WRITES))
 def test_a_worker_survives_every_wrong_answer_to_what_was_done(bench, name):
     sweep(bench, CASES[name], PASSING, at_once=1, done=True)
+
+
+@pytest.mark.parametrize("number", [*NAMES, NEVER_SENT_TO_US])
+def test_both_clients_mean_the_same_by_a_code_and_only_what_is_known_to_be_final_is(number):
+    ours = [of_librdkafka(ck.KafkaError(number)), of_kafka_python(kp.for_code(number)("text"))]
+    assert {type(error) for error in ours} == {kind_of(name_of(number))}
+    assert {error.code for error in ours} == {name_of(number)}
+    assert isinstance(ours[0], FinalError) == (number in FINAL)
+
+
+def test_of_the_codes_of_librdkafka_itself_few_are_final():
+    own = {name: getattr(ck.KafkaError, name) for name in dir(ck.KafkaError) if name[:2] != "__" and name[0] == "_"}
+    final = {name for name, code in own.items() if isinstance(of_librdkafka(ck.KafkaError(code)), FinalError)}
+    denied = {"_AUTHENTICATION", "_SSL"}
+    assert final == denied | {"_INVALID_ARG", "_NOT_CONFIGURED", "_NOT_IMPLEMENTED", "_UNSUPPORTED_FEATURE"}
+    assert isinstance(of_librdkafka(ck.KafkaError(own["_DESTROY_BROKER"])), RetriableError)
+    assert isinstance(of_librdkafka(ck.KafkaError(own["_TRANSPORT"], "broken", fatal=True)), FatalError)

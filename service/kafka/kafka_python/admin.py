@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 from kafka import KafkaAdminClient
@@ -14,12 +15,23 @@ from service.kafka.port import Committed, Partition, TopicDescription
 from service.kafka.settings import KafkaSettings
 
 
+class _Admin(KafkaAdminClient):  # type: ignore[misc]  # the library ships no types
+    """Looks at the error codes of settings: the library takes a refusal for a topic without any."""
+
+    @classmethod
+    def _describe_configs_process_responses(cls, responses: list[Any], *options: Any) -> Any:
+        for result in (result for response in responses for result in response.results):
+            if result.error_code:
+                raise kp.for_code(result.error_code)(result.resource_name)
+        return super()._describe_configs_process_responses(responses, *options)
+
+
 class KafkaPythonAdmin:
     """Topics and groups."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._timeout_ms = settings.request_timeout_ms
-        self._admin = opened(KafkaAdminClient, config_of(KafkaAdminClient, settings))
+        self._admin = opened(_Admin, config_of(KafkaAdminClient, settings))
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
         """Create a topic and wait until it can be used."""

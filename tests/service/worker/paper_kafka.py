@@ -37,6 +37,9 @@ class Paper:
 
     def _call(self, name, *about):
         self.calls.append((name, *about))
+        self._fail(name)
+
+    def _fail(self, name):
         if name in self.errors:
             raise self.errors.pop(name)
 
@@ -117,12 +120,15 @@ class Paper:
         return GroupToken("g", self.generation, self.member, self.polls)
 
     def committed(self, places):
+        self._fail("committed offsets")
         return {place: self.committed_offsets.get(place) for place in places}
 
     def watermarks(self, place):
+        self._fail(f"watermarks of {place.topic}")
         return Watermarks(self.low.get(place, 0), len(self.logs[place]))
 
     def read(self, place, start, stop, _):
+        self._fail(f"read {place.topic}/{place.number}")
         offsets = np.array([n for n in range(start, stop) if (place, n) not in self.gone], np.int64)
         records = [self.logs[place][n] for n in offsets]
         yield RecordBatch(place, offsets, offsets, [key for key, _ in records], [value for _, value in records])
