@@ -57,6 +57,7 @@ log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.5
 _DRAIN_TRIES = 5
+_OPENING = "looking at the topics"
 _REACH_SECONDS = 1.5
 """How long a broker may take to accept a connection before anything is opened."""
 _SLOW_SECONDS = 2.0
@@ -133,11 +134,14 @@ class Worker:
             except (KafkaError, TopicError) as error:
                 reason = str(error)
                 self.metrics.waits(reason)
+                if isinstance(error, KafkaError):
+                    self.metrics.failed(_OPENING, error.code, reason)
                 if reason != said:
                     log.warning("%s waits: %s", self.stream.name, reason)
                 said = reason
                 stop.wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
+        self.metrics.worked(_OPENING)
         return self._is_open
 
     def _connect(self) -> None:
@@ -152,8 +156,8 @@ class Worker:
         servers = self._client.servers
 
         def tell() -> None:
-            log.warning("%s waits for an answer of Kafka at %s", self.stream.name, servers)
             self.metrics.waits(f"Kafka at {servers} does not answer")
+            log.warning("%s waits for an answer of Kafka at %s", self.stream.name, servers)
 
         timer = threading.Timer(_SLOW_SECONDS, tell)
         timer.daemon = True
