@@ -97,10 +97,13 @@ class ConfluentProducer:
             self._producer.poll(0.01)
 
     def _on_delivery(self, error: ck.KafkaError | None, message: Any) -> None:
+        is_first = error is not None and self._failure is None
+        if is_first:
+            self._failure = error  # before anything else: a fatal error that arrives meanwhile ends this call
         topic = message.topic()
         self._waiting[topic] -= 1
-        if error is not None and self._failure is None:
-            self._failure, self._failed_topic = error, topic
+        if is_first:
+            self._failed_topic = topic
 
     def produce_and_wait(
         self,
@@ -118,6 +121,8 @@ class ConfluentProducer:
 
         self._hand_over(partition, [(value, key)], timestamp_ms, done)
         self.flush()
+        if not offsets:  # the call that should have told was ended by a fatal error, see `_require_delivered`
+            raise AbortableError(f"topic {partition.topic!r}: nobody said whether the record was acknowledged")
         return offsets[0]
 
     def flush(self) -> None:
