@@ -132,13 +132,15 @@ def advance(
     rows = state.rows
     while True:
         # Positions that were left out have passed too, and nobody came with them.
-        passed = positions[done] - 1 if done < len(positions) else due[done] if done < len(due) else out.meta[REACHED]
-        rows.meta[DUE] = max(rows.meta[DUE], passed - rules.delta)
+        known = rows.meta[DUE]
+        if done < len(due):
+            passed = positions[done] - 1 if done < len(positions) else due[done]
+            rows.meta[DUE] = max(known, passed - rules.delta)
         slot = oldest(rows)
         while slot != NONE and rows.slots[slot, POSITION] <= rows.meta[DUE]:
             if is_short(rows, out, rules):
                 return done
-            if rows.slots[slot, POSITION] + rules.delta <= passed:
+            if rows.slots[slot, POSITION] > known:
                 out.meta[REACHED] = max(out.meta[REACHED], rows.slots[slot, POSITION] + rules.delta)
             _decide(state, out, space, rules, slot)
             slot = oldest(rows)
