@@ -316,6 +316,17 @@ def is_problem(status: int, headers: dict[bytes, bytes], body: bytes) -> bool:
     return known and given["status"] == status and bool(given["title"] and given["detail"])
 
 
+def is_echo(headers: dict[bytes, bytes], body: bytes) -> bool:
+    """Whether an error repeats what was sent. The path to a wrong place of a policy may: it is made of its keys."""
+    if MARK.encode() in b"".join(headers.values()):
+        return True
+    if headers.get(b"content-type") != b"application/problem+json":
+        return MARK.encode() in body
+    given = json.loads(body)
+    places = [{**place, "path": ""} for place in given.get("errors", ())]
+    return MARK in json.dumps({**given, "errors": places})
+
+
 async def fuzz(app: FastAPI, seed: int, requests: int) -> Seen:
     """Send so many odd requests, and keep what is wrong with the answers."""
     seen = Seen()
@@ -335,7 +346,7 @@ async def fuzz(app: FastAPI, seed: int, requests: int) -> Seen:
         if status >= 400 and asked.method != "HEAD" and not asked.operation.endswith("/readyz"):
             if not is_problem(status, headers, body):
                 seen.no_problems.append(where)
-            if MARK.encode() in body + b"".join(headers.values()):
+            if is_echo(headers, body):
                 seen.echoes.append(where)
     return seen
 

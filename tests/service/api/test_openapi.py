@@ -11,6 +11,7 @@ from schemathesis.specs.openapi import checks as openapi_checks
 
 from service.api import Scope, ServiceSettings, create_app, new_token
 from service.api.answers import Answer
+from service.jobs import Job, new_id
 
 EXAMPLES = 15
 """Per operation: enough to try each kind of body, few enough for a minute."""
@@ -63,6 +64,25 @@ def exemplified(document, node):
         node = document["components"]["schemas"][node["$ref"].rpartition("/")[2]]
     inner = [node["items"]] if "items" in node else node.get("properties", {}).values()
     return bool({"example", "examples"} & node.keys()) or any(exemplified(document, one) for one in inner)
+
+
+def test_parts_that_are_refused_are_not_described_as_allowed(app):
+    bodies = [one["requestBody"]["content"] for _, _, one in operations(app.openapi()) if "requestBody" in one]
+    forms = [body["multipart/form-data"]["schema"] for body in bodies]
+    assert len(forms) == 4
+    assert all(form["additionalProperties"] is False for form in forms)
+
+
+def test_events_conform_to_the_document(app):
+    service = app.state.service
+    job = Job(new_id(), "local", "anonymize", "queued", "shop", 0.0, policy="{}", inputs={"table": "table.csv"})
+    service.store.add(job, most=9)
+    service.store.cancel(job.id)
+    schema = schemathesis.openapi.from_asgi("/openapi.json", app, headers={"Host": "127.0.0.1"})
+    case = schema["/v1/jobs/{job_id}/events"]["GET"].Case(path_parameters={"job_id": job.id})
+    checks = [openapi_checks.content_type_conformance, openapi_checks.response_schema_conformance]
+    answer = case.call_and_validate(base_url="http://127.0.0.1", checks=checks)
+    assert answer.status_code == 200
 
 
 @pytest.mark.parametrize("model", [one for one in Answer.__subclasses__() if one.model_config.get("json_schema_extra")])
