@@ -44,7 +44,12 @@ _POLICY_PARTS: dict[str, Any] = {
 
 
 def _multipart(required_parts: list[str], **parts: Any) -> dict[str, Any]:
-    schema = {"type": "object", "properties": {**parts, **_POLICY_PARTS}, "required": required_parts}
+    schema = {
+        "type": "object",
+        "properties": {**parts, **_POLICY_PARTS},
+        "required": required_parts,
+        "additionalProperties": False,
+    }
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
 
 

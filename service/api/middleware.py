@@ -109,14 +109,10 @@ def _is_local(scope: Scope) -> bool:
     """No page of another site reaches a service without tokens through somebody's browser."""
     headers = dict(scope["headers"])
     host = headers.get(b"host", b"").decode("latin-1")
-    if _hostname(f"//{host}") not in LOOPBACK:
-        return False
     origin = headers.get(b"origin")
-    return origin is None or urlsplit(origin.decode("latin-1")).netloc == host
-
-
-def _hostname(url: str) -> str | None:
     try:
-        return urlsplit(url).hostname
-    except ValueError:
-        return None
+        if urlsplit(f"//{host}").hostname not in LOOPBACK:
+            return False
+        return origin is None or urlsplit(origin.decode("latin-1")).netloc == host
+    except ValueError:  # no address at all, such as `http://[`
+        return False

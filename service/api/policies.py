@@ -26,25 +26,24 @@ Name = Annotated[
     str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", max_length=100, description="the policy's `name`")
 ]
 
-_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {"schema": {"type": "object"}, "example": EXAMPLE},
-            "application/yaml": {"schema": {"type": "string"}, "example": yaml.safe_dump(EXAMPLE, sort_keys=False)},
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "properties": {
-                        "policy": POLICY_PART,
-                        "hierarchies": HIERARCHIES_PART,
-                    },
-                    "required": ["policy"],
-                }
-            },
-        },
-    }
+_MULTIPART = {
+    "type": "object",
+    "properties": {"policy": POLICY_PART, "hierarchies": HIERARCHIES_PART},
+    "required": ["policy"],
+    "additionalProperties": False,
 }
+
+
+def _body(json: dict[str, str], text: dict[str, str]) -> dict[str, Any]:
+    """The description of a request that brings a policy, with what is accepted as JSON and as YAML."""
+    content = {
+        "application/json": {"schema": json, "example": EXAMPLE},
+        "application/yaml": {"schema": text, "example": yaml.safe_dump(EXAMPLE, sort_keys=False)},
+        "multipart/form-data": {"schema": _MULTIPART},
+    }
+    return {"requestBody": {"required": True, "content": content}}
+
+
 _BODY_PROBLEMS = ("bad-request", "timeout", "too-large", "bad-upload")
 
 
@@ -67,7 +66,7 @@ async def _given(request: Request, service: Service, caller: Caller) -> GivenPol
     response_description="What was found",
     responses=documented(*_BODY_PROBLEMS),
     summary="Check a policy",
-    openapi_extra=_BODY,
+    openapi_extra=_body({}, {}),  # whatever it is, the answer says what is wrong with it
 )
 async def check_policy(request: Request, service: InService, caller: Anybody) -> PolicyCheck:
     """Say whether a policy can be used, and everything that is wrong with it."""
@@ -101,7 +100,7 @@ async def list_policies(service: InService, caller: Anybody) -> PolicyList:
         201: {"description": "The name is new", "model": PolicyAnswer},
     },
     summary="Store a policy",
-    openapi_extra=_BODY,
+    openapi_extra=_body({"type": "object"}, {"type": "string"}),
 )
 async def put_policy(
     name: Name, request: Request, response: Response, service: InService, caller: Admin

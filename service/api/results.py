@@ -132,10 +132,7 @@ def _finished(job: JobView) -> JobView:
         200: {
             "description": "Server-sent events `job`, each with the job as JSON, until it has ended",
             "content": {
-                "text/event-stream": {
-                    "schema": {"type": "string"},
-                    "example": 'event: job\ndata: {"state": "running", …}\n\n',
-                }
+                "text/event-stream": {"example": 'event: job\ndata: {"state": "running", …}\n\n'},
             },
         },
     },

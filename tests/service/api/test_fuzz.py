@@ -1,5 +1,6 @@
 """Near misses: what almost is a policy, an upload, a header. Schemathesis starts too far from them to get inside."""
 
+import asyncio
 import copy
 
 import pytest
@@ -10,6 +11,7 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from load_tests.http_fuzz import run
 from service.api import ServiceSettings, create_app
 from service.jobs import Job, new_id
 
@@ -94,3 +96,16 @@ def test_headers_of_a_result(client, done, ranges, accept, condition):
     headers = {"Range": ranges, "Accept": accept, "If-Range": condition}
     for path in ("result", "report"):
         assert client.get(f"/v1/jobs/{done}/{path}", headers=headers).status_code in {200, 206, 404, 406, 416}
+
+
+def test_odd_requests_to_every_route_are_refused_in_one_voice(tmp_path):
+    app = create_app(ServiceSettings(data=tmp_path, job_workers=0, max_jobs_per_token=100_000, receive_seconds=2))
+    seen = asyncio.run(run(app, seed=13, requests=380))
+    assert (seen.faults, seen.no_problems, seen.echoes) == ([], [], [])
+    assert min(seen.operations.values()) == 20
+    assert {200, 400, 404, 405, 422} <= seen.statuses.keys()
+
+
+@pytest.mark.parametrize("origin", ["http://[", "//[::1", "http://[::ffff:1%]"])
+def test_an_origin_that_is_no_address_is_refused(client, origin):
+    assert client.get("/healthz", headers={"Origin": origin}).status_code == 403

@@ -5,10 +5,13 @@ import json
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
-from schemathesis.checks import not_a_server_error
+from schemathesis import GenerationMode
+from schemathesis.checks import CHECKS, not_a_server_error
+from schemathesis.specs.openapi import checks as openapi_checks
 
-from service.api import ServiceSettings, create_app
+from service.api import Scope, ServiceSettings, create_app, new_token
 from service.api.answers import Answer
+from service.jobs import Job, new_id
 
 EXAMPLES = 15
 """Per operation: enough to try each kind of body, few enough for a minute."""
@@ -63,6 +66,25 @@ def exemplified(document, node):
     return bool({"example", "examples"} & node.keys()) or any(exemplified(document, one) for one in inner)
 
 
+def test_parts_that_are_refused_are_not_described_as_allowed(app):
+    bodies = [one["requestBody"]["content"] for _, _, one in operations(app.openapi()) if "requestBody" in one]
+    forms = [body["multipart/form-data"]["schema"] for body in bodies]
+    assert len(forms) == 4
+    assert all(form["additionalProperties"] is False for form in forms)
+
+
+def test_events_conform_to_the_document(app):
+    service = app.state.service
+    job = Job(new_id(), "local", "anonymize", "queued", "shop", 0.0, policy="{}", inputs={"table": "table.csv"})
+    service.store.add(job, most=9)
+    service.store.cancel(job.id)
+    schema = schemathesis.openapi.from_asgi("/openapi.json", app, headers={"Host": "127.0.0.1"})
+    case = schema["/v1/jobs/{job_id}/events"]["GET"].Case(path_parameters={"job_id": job.id})
+    checks = [openapi_checks.content_type_conformance, openapi_checks.response_schema_conformance]
+    answer = case.call_and_validate(base_url="http://127.0.0.1", checks=checks)
+    assert answer.status_code == 200
+
+
 @pytest.mark.parametrize("model", [one for one in Answer.__subclasses__() if one.model_config.get("json_schema_extra")])
 def test_examples_are_true(model):
     (example,) = model.model_config["json_schema_extra"]["examples"]
@@ -82,3 +104,34 @@ def test_nothing_makes_it_fall_over(app):
 
         ask()
     assert {200, 404, 422} <= seen
+
+
+def conformance(operation):
+    """Every check, without those that ask for what is not promised."""
+    left_out = {openapi_checks.positive_data_acceptance}  # which policy, table or cursor is usable, no schema can say
+    if operation.path == "/v1/policies/check":
+        left_out.add(openapi_checks.negative_data_rejection)  # it answers 200 with what is wrong
+    return [check for check in CHECKS.get_all() if check not in left_out]
+
+
+@pytest.mark.parametrize("mode", GenerationMode)
+def test_every_answer_conforms_to_the_document(tmp_path, mode):
+    text, token = new_token("all", [Scope.ADMIN])
+    app = create_app(ServiceSettings(data=tmp_path, job_workers=0, receive_seconds=2, tokens=(token,)))
+    schema = schemathesis.openapi.from_asgi("/openapi.json", app, headers={"Host": "127.0.0.1"})
+    headers = {"Authorization": f"Bearer {text}"}
+    asked = set()
+    for operation in (one.ok() for one in schema.get_all_operations()):
+        if mode is GenerationMode.NEGATIVE and not (operation.path.startswith("/v1") or operation.path == "/metrics"):
+            continue  # it takes nothing that could be wrong
+
+        @settings(max_examples=5, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+        @given(case=operation.as_strategy(generation_mode=mode))
+        def ask(case):
+            case.call_and_validate(base_url="http://127.0.0.1", headers=headers, checks=conformance(case.operation))
+            asked.add(case.operation.label)
+
+        ask()
+    app.state.service.policies.close()
+    app.state.service.store.close()
+    assert len(asked) >= 17
