@@ -18,7 +18,7 @@ from microdata import (
     prefix_hierarchy,
     quantile_hierarchy,
 )
-from service.policy.errors import PolicyError, Problem, dotted, shown
+from service.policy.errors import PolicyError, dotted, unknown_name
 from service.policy.file import Finite, Section
 from service.policy.validation import validated
 
@@ -113,7 +113,7 @@ def resolve_hierarchy(source: str | Mapping[str, Any], base: Path | None, at: tu
         _check_labels(source)
         return Hierarchy.from_mapping(source)
     if name not in BUILDERS:
-        raise PolicyError([Problem(dotted((*at, "builder")), f"must be one of {', '.join(BUILDERS)}", shown(name))])
+        raise PolicyError([unknown_name(name, list(BUILDERS))._replace(path=dotted((*at, "builder")))])
     return validated(BUILDERS[name], source, at).build()
 
 
