@@ -252,6 +252,8 @@ def _leaves(attribute: Category, column: pa.Array) -> tuple[NDArray[np.int32], R
         )
     index, values = distinct(column)
     labels, reasons = texts(values)
+    # As in hierarchies, spaces around a label are not part of it.
+    labels = pa.array([label and label.strip() for label in labels.to_pylist()], pa.string())
     codes = attribute.hierarchy.codes
     other = -1 if attribute.other is None else codes[attribute.other]
     # One entry more than there are distinct values: null has the index -1.

@@ -112,10 +112,10 @@ def parse_label(attribute: Attribute, label: str) -> tuple[float, float, int]:
     """Both ends of one published value, and the reason against it or 0."""
     if isinstance(attribute, Category):
         tree = attribute.hierarchy
-        node = tree.nodes.get(label, 0 if label == SUPPRESSED else -1)
+        node = tree.nodes.get(label.strip(), 0 if label.strip() == SUPPRESSED else -1)
         found = node >= 0
         return (float(tree.first[node]), float(tree.last[node]), 0) if found else (0.0, 0.0, Reason.UNKNOWN_LABEL)
-    if label == SUPPRESSED:
+    if label.strip() == SUPPRESSED:
         return attribute.low, attribute.high, 0
     ends = _INTERVAL.fullmatch(label) or _POINT.fullmatch(label)
     if ends is None:

@@ -160,6 +160,7 @@ class Category:
     other: str | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "other", self.other and self.other.strip())
         if self.other is not None and self.other not in self.hierarchy.codes:
             raise SchemaError(f"{self.name}: other must be a leaf of the hierarchy, got {self.other!r}")
 

@@ -101,10 +101,12 @@ def column_chunks(
 def line_chunks(path: Path) -> Iterator[tuple[list[bytes], float]]:
     """The lines of a text file that are not empty, in blocks, with the share of the file that has been read."""
     _check_is_file(path)
-    rest = b""
+    rest, end = b"", b""
     with _opened(path) as (stream, meter):
         while block := stream.read(_BLOCK):
-            *lines, rest = (rest + block).split(b"\n")
+            # Old files end their lines with CR alone, which JSON never needs inside of one.
+            end = end or (b"\n" if b"\n" in block or b"\r" not in block.rstrip() else b"\r")
+            *lines, rest = (rest + block).split(end)
             if len(rest) > _LONGEST_LINE:
                 raise DataError(f"a line is longer than {_LONGEST_LINE >> 20} MB")
             yield _filled(lines), meter.share
@@ -150,7 +152,7 @@ def _csv_chunks(
     with _opened(path) as (stream, _):
         sample = stream.read(_SAMPLE)
     dialect = sniff(sample, wanted, names)
-    if dialect.header and len(_filled(sample.split(b"\n"))) < 2:
+    if dialect.header and len(_filled(sample.splitlines())) < 2:
         raise DataError("there are no rows after the header")
     chosen = [*(wanted or dialect.names), *(name for name in optional if name in dialect.names)]
     # Arrow reads far ahead, so that its place in the file says nothing. How long a packed file is, nobody knows.

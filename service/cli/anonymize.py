@@ -10,7 +10,7 @@ import typer
 
 from microdata import words, write_published
 from service.cli.findings import say_audit
-from service.cli.options import Report, ReportPage, Seed, warn_of_seed
+from service.cli.options import Overwrite, Report, ReportPage, Seed, warn_of_seed
 from service.cli.output import progress_bar, say_written, warn
 from service.cli.targets import check_targets
 from service.policy import load_policy
@@ -25,10 +25,12 @@ def anonymize(
     report: Report = None,
     html: ReportPage = None,
     seed: Seed = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Anonymize a table. It is audited before anything is written: exit status 3 if that ever failed."""
     warn_of_seed(seed)
-    check_targets({"the table": table, "the policy": policy}, {"--out": out, "--report": report, "--html": html})
+    targets = {"--out": out, "--report": report, "--html": html}
+    check_targets({"the table": table, "the policy": policy}, targets, overwrite=overwrite)
     loaded = load_policy(policy)
     started = time.monotonic()
     with progress_bar() as progress:

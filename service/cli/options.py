@@ -11,6 +11,7 @@ from service.cli.output import warn
 
 Report: TypeAlias = Annotated[Path | None, typer.Option(help="Also write the report, as JSON.")]
 ReportPage: TypeAlias = Annotated[Path | None, typer.Option(help="Also write the report as one page with plots.")]
+Overwrite: TypeAlias = Annotated[bool, typer.Option("--overwrite", help="Replace results that are there already.")]
 Seed: TypeAlias = Annotated[
     int | None, typer.Option(help="Repeatable randomness for tests and experiments: not for release.")
 ]

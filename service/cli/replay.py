@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from service.cli.options import Report, ReportPage, Seed, warn_of_seed
+from service.cli.options import Overwrite, Report, ReportPage, Seed, warn_of_seed
 from service.cli.output import progress_bar, say, say_table, say_written, warn
 from service.cli.targets import check_targets
 from service.policy import load_policy
@@ -26,13 +26,15 @@ def replay(
         float, typer.Option(min=1e-6, help="Events per second of the simulated clock, for bounds in seconds.")
     ] = 1000.0,
     seed: Seed = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Send a file of events through a stream algorithm.
 
     Exit status 2 if every event was refused, 3 if the gate ever refused a cluster; nothing is written then.
     """
     warn_of_seed(seed)
-    check_targets({"the events": events, "the policy": policy}, {"--out": out, "--report": report, "--html": html})
+    targets = {"--out": out, "--report": report, "--html": html}
+    check_targets({"the events": events, "the policy": policy}, targets, overwrite=overwrite)
     started = time.monotonic()
     loaded = load_policy(policy)
     if getattr(loaded.parameters, "order", "shuffled") == "arrival":

@@ -82,7 +82,17 @@ def shown(value: object) -> str:
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
     """The reason for refusing a key, with the nearest known one."""
-    # Comparing takes time in proportion to the product of both lengths.
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5) if len(key) <= _LONGEST_NAME else []
-    hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(sorted(known)) or 'none'}"
+    hint = _meant(key, known) or f"known keys: {', '.join(sorted(known)) or 'none'}"
     return f"unknown key; {hint}"
+
+
+def unknown_name(given: object, known: Sequence[str]) -> Problem:
+    """The reason for refusing a name, with all known ones and the nearest; its path is left to the caller."""
+    hint = _meant(given, known) if isinstance(given, str) else ""
+    return Problem("", f"must be one of {', '.join(known)}" + (f" ({hint})" if hint else ""), shown(given))
+
+
+def _meant(given: str, known: Sequence[str]) -> str:
+    # Comparing takes time in proportion to the product of both lengths.
+    near = difflib.get_close_matches(given, known, n=1, cutoff=0.5) if len(given) <= _LONGEST_NAME else []
+    return f"did you mean {near[0]!r}?" if near else ""

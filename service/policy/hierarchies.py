@@ -18,7 +18,7 @@ from microdata import (
     prefix_hierarchy,
     quantile_hierarchy,
 )
-from service.policy.errors import PolicyError, Problem, dotted, shown
+from service.policy.errors import PolicyError, dotted, unknown_name
 from service.policy.file import Finite, Section
 from service.policy.validation import validated
 
@@ -154,7 +154,7 @@ class Hierarchies:
             _check_labels(source)
             return self._counted(Hierarchy.from_mapping(source))
         if name not in BUILDERS:
-            raise PolicyError([Problem(dotted((*at, "builder")), f"must be one of {', '.join(BUILDERS)}", shown(name))])
+            raise PolicyError([unknown_name(name, list(BUILDERS))._replace(path=dotted((*at, "builder")))])
         builder = validated(BUILDERS[name], source, at)
         leaves, levels = builder.shape()
         if leaves > MAX_LEAVES:

@@ -22,7 +22,7 @@ from microdata import (
     system_words,
 )
 from privacy import Guarantee, Model, check_domains
-from service.policy.errors import PolicyError, Problem, dotted, shown
+from service.policy.errors import PolicyError, Problem, dotted, shown, unknown_name
 from service.policy.file import CategoryField, NumberField, PolicyFile, StreamSection, TableSection
 from service.policy.fingerprint import fingerprint
 from service.policy.hierarchies import Hierarchies
@@ -221,7 +221,7 @@ def _parameters(file: PolicyFile, problems: list[Problem]) -> BaseModel | None:
         problems.append(at_parameter(error))
         return None
     known = (*STATIC_ALGORITHMS.names(), *STREAM_ALGORITHMS.names())
-    problems.append(Problem("guarantee.algorithm", f"must be one of {', '.join(known)}", shown(name)))
+    problems.append(unknown_name(name, known)._replace(path="guarantee.algorithm"))
     return None
 
 

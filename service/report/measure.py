@@ -55,7 +55,7 @@ MOST_BINS = 16
 """Bars of the histogram of class sizes."""
 MOST_VALUES = 24
 """Bars of a distribution; rarer values are shown together, numbers in runs."""
-QUERIES = 1_000
+QUERIES = 10_000
 """Random counting queries; fewer where there are very many classes."""
 ERROR_LIMITS = (0.1, 0.25, 0.5, 1.0)
 
@@ -217,13 +217,28 @@ def _queries(publication: Publication) -> QueryError:
     predicates, selectivity = min(3, len(publication.table.schema.quasi)), 0.1
     count = int(min(QUERIES, max(100, 5e7 / max(len(publication.boxes), 1))))
     errors = query_errors(publication, predicates=predicates, selectivity=selectivity, queries=count)
+    low, high = median_interval(errors)
     return QueryError(
         queries=len(errors),
+        sensitive=bool(publication.table.schema.sensitive),
+        low=low,
+        high=high,
         predicates=predicates,
         selectivity=selectivity,
         median=float(np.median(errors)) if len(errors) else None,
         within=[Within(error=limit, queries=float(np.mean(errors <= limit))) for limit in ERROR_LIMITS if len(errors)],
     )
+
+
+def median_interval(errors: NDArray[np.float64]) -> tuple[float | None, float | None]:
+    """Where the median of all queries lies with 95 % confidence, by the order of those that were asked."""
+    count = len(errors)
+    if not count:
+        return None, None
+    reach = 0.98 * math.sqrt(count)
+    first, last = max(math.floor(count / 2 - reach), 0), min(math.ceil(count / 2 + reach), count - 1)
+    ordered = np.sort(errors)
+    return float(ordered[first]), float(ordered[last])
 
 
 def distributions(groups: Groups) -> list[Distribution]:

@@ -28,7 +28,7 @@ def report_html(report: TableReport) -> str:
     title = f"Report: {report.name}" if report.name else "Report"
     cards = [
         results_card(report.results),
-        measured_card(report.measured),
+        measured_card(report.measured, sensitive=bool(report.sensitive)),
         loss_card(report.loss),
         sizes_card(report.sizes),
         *(sensitive_card(one) for one in report.sensitive),
@@ -92,7 +92,7 @@ def tiles(report: TableReport) -> str:
 def results_card(results: list[Result]) -> str:
     """Achieved against asked."""
     lines = "".join(
-        f'<tr><th scope="row">{escape(one.model)}</th>'
+        f'<tr><th scope="row">{escape(_named(one))}</th>'
         f"<td>{bullet(one.asked, one.achieved, more_is_safer=one.more_is_safer, holds=one.holds)}</td>"
         f'<td class="value">{"✓" if one.holds else "✗"} {number(one.achieved)}<small>{_limit(one)}</small></td></tr>'
         for one in results
@@ -104,14 +104,17 @@ def results_card(results: list[Result]) -> str:
     )
 
 
-def measured_card(measured: list[Measure]) -> str:
+def measured_card(measured: list[Measure], *, sensitive: bool) -> str:
     """What holds beside what was asked."""
     lines = [
-        (one.model, number(one.worst), number(one.typical), "more" if one.more_is_safer else "less") for one in measured
+        (_named(one), number(one.worst), number(one.typical), "more" if one.more_is_safer else "less")
+        for one in measured
     ]
     return card(
         "Measured, asked for or not",
-        "Closeness says little about single values, likeness little about related ones: look at both.",
+        "Closeness says little about single values, likeness little about related ones: look at both."
+        if sensitive
+        else "The policy protects no attribute beside the persons.",
         facts(("model", "least safe class", "median row", "safer is"), lines),
     )
 
@@ -171,9 +174,12 @@ def queries_card(queries: QueryError) -> str:
     """How well the publication answers counting queries."""
     lines = [Bar(f"at most {percent(one.error)} off", (one.queries,)) for one in queries.within]
     asked = (
-        f"{number(queries.queries)} random counts over {number(queries.predicates)} attributes and a sensitive one, "
-        f"each of about {percent(queries.selectivity)} of the rows: so many are answered this well."
+        f"{number(queries.queries)} random counts over {number(queries.predicates)} attributes"
+        f"{' and a sensitive one' if queries.sensitive else ''}, each of about {percent(queries.selectivity)} of the "
+        f"rows: so many are answered this well."
     )
+    if queries.low is not None and queries.high is not None:
+        asked += f" The median error lies between {percent(queries.low)} and {percent(queries.high)} (95 %)."
     return card("Query error", asked, bars(lines))
 
 
@@ -189,6 +195,10 @@ def details_card(asked: Asked, details: Mapping[str, object]) -> str:
     """Parameters and what the algorithm says, for those who want to know."""
     text = json.dumps({"asked": asked.model_dump(), "details": details}, indent=2, ensure_ascii=False)
     return f'<details class="card wide"><summary>Parameters and details</summary><pre>{escape(text)}</pre></details>'
+
+
+def _named(one: Result | Measure) -> str:
+    return f"{one.model} (by {one.ground})" if one.ground else one.model
 
 
 def _limit(one: Result) -> str:

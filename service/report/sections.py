@@ -127,7 +127,10 @@ class QueryError(Section):
     queries: int
     predicates: int
     selectivity: float
+    sensitive: bool = Field(description="whether a query has a predicate on a sensitive attribute too")
     median: float | None
+    low: float | None = Field(description="the median of all queries is above this with 97.5 % confidence")
+    high: float | None = Field(description="and below this")
     within: list[Within]
 
 

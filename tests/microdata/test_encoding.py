@@ -91,10 +91,23 @@ def test_categories(values):
     for value, code, reason in zip(values, codes, reasons, strict=True):
         if not value:
             assert reason == "missing"
-        elif value in COLOURS.leaves:
-            assert code == COLOURS.leaves.index(value)
+        elif value.strip() in COLOURS.leaves:
+            assert code == COLOURS.leaves.index(value.strip())
         else:
             assert reason == "unknown_category"
+
+
+def test_spaces_around_a_label_are_part_of_it_neither_in_hierarchies_nor_in_data():
+    trees = [
+        Hierarchy.from_csv_text(" red ;warm; any\nblue; cold ;any\n"),
+        Hierarchy.from_mapping({"any ": {" warm": [" red "], "cold": ["blue"]}}),
+        Hierarchy.from_rows([[" red", "any"], ["blue ", " any"]]),
+    ]
+    for tree in trees:
+        for role in ("quasi", "sensitive"):
+            colour = Category("colour", tree, other="blue ")
+            for column in (pa.array([" red", "red ", "  ", "x"]), pa.array([b"\tred", b" red ", b" ", b"y"])):
+                assert one_column(colour, column, role) == ([0, 0, None, 1], [None, None, "missing", None])
 
 
 def test_other_takes_unknown_categories_but_not_missing_ones():

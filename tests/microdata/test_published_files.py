@@ -342,3 +342,16 @@ def test_objects_round_trip(published):
 def test_objects_that_are_not_understood(item):
     with pytest.raises(DataError):
         boxes_from(FOREIGN, [item])
+
+
+def test_labels_of_others_may_have_spaces_around_them(tmp_path):
+    tree = Hierarchy.from_mapping({"any": {"warm": ["red", "orange"], "cold": ["blue"]}})
+    schema = Schema(PersonSource.ROW, (Category("colour", tree),), (Category("taste", tree),))
+    path = tmp_path / "safe.csv"
+    path.write_text('colour,taste\n" warm"," red "\n"* ",blue\n')
+    published = read_published(path, schema)
+    assert sorted(zip(published.boxes.lo[:, 0].tolist(), published.boxes.hi[:, 0].tolist(), strict=True)) == [
+        (0, 1),
+        (0, 2),
+    ]
+    assert sorted(published.sensitive[:, 0].tolist()) == [0, 2]

@@ -261,3 +261,12 @@ def test_any_public_text_survives_csv_and_json(tmp_path_factory, rows):
         again = read_table(path, own_rows).table
         assert again.quasi.tolist() == table.quasi.tolist()
         assert again.public.column("shop").to_pylist() == list(shops)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_lines_may_end_as_on_any_machine(tmp_path, end, ending):
+    rows = ["id,age", "a,5", "b,6"] if ending == "csv" else ['{"id": "a", "age": 5}', '{"id": "b", "age": 6}']
+    path = tmp_path / f"table.{ending}"
+    path.write_bytes("".join(row + end for row in rows).encode())
+    assert read_table(path, Schema("id", (Number("age", 0, 9),))).table.quasi[:, 0].tolist() == [5, 6]

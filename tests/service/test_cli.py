@@ -159,6 +159,22 @@ class TestAnonymize:
         assert "is already" in result.stderr
         assert (shop / "table.csv").read_text() == before
 
+    @pytest.mark.parametrize("there", ["out.csv", "report.json", "report.html"])
+    def test_what_was_published_is_replaced_only_on_demand(self, portcullis, shop, there):
+        (shop / there).write_text("published before")
+        arguments = (
+            *("anonymize", shop / "table.csv", "--policy", shop / "policy.yaml", "--out", shop / "out.csv"),
+            *("--report", shop / "report.json", "--html", shop / "report.html"),
+        )
+        before = sorted(shop.iterdir())
+        result = portcullis(*arguments)
+        assert result.exit_code == 2
+        assert "is there already" in result.stderr
+        assert "--overwrite" in result.stderr
+        assert (sorted(shop.iterdir()), (shop / there).read_text()) == (before, "published before")
+        assert portcullis(*arguments, "--overwrite").exit_code == 0
+        assert (shop / there).read_text() != "published before"
+
     @pytest.mark.parametrize(
         ("old", "new", "expected"),
         [

@@ -76,6 +76,9 @@ def test_json_and_yaml_twins_are_the_same(tmp_path):
         ("schema/quasi/country/on_unknwon", "refuse", "schema.quasi.country.on_unknwon: unknown key; did you mean"),
         ("guarantee/kk", 5, "guarantee.kk: unknown key; did you mean 'k'?"),
         ("guarantee/algorithm", "sabr", "guarantee.algorithm: must be one of"),
+        ("guarantee/algorithm", "mondrain", "(did you mean 'mondrian'?), given 'mondrain'"),
+        ("guarantee/algorithm", 5, "guarantee.algorithm: must be one of"),
+        ("schema/quasi/country/hierarchy", {"builder": "prefix"}, "did you mean 'prefixes'?"),
         ("guarantee/k", "5", "guarantee.k: must be a valid integer, given '5'"),
         ("guarantee/k", True, "guarantee.k: must be a valid integer, given true"),
         ("guarantee", [1], "guarantee: must be a mapping, given a list of 1 items"),
@@ -161,7 +164,7 @@ def test_builders_make_hierarchies(name):
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ({"builder": "interval"}, "hierarchy.builder: must be one of intervals, quantiles, dates, prefixes, given"),
+        ({"builder": "interval"}, "hierarchy.builder: must be one of intervals, quantiles, dates, prefixes (did you"),
         ({"builder": "intervals", "min": 0, "maks": 9}, "hierarchy.maks: unknown key; did you mean 'max'?"),
         ({"builder": "intervals", "min": 0, "max": 9, "widths": [5, 5]}, "widths must be positive and ascending"),
         ({"builder": "intervals", "min": 0, "max": 10**9}, "at most 200000 leaves are built"),

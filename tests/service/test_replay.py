@@ -28,7 +28,17 @@ def events(tmp_path):
 
 
 def replayed(portcullis, events, *more, file="events.csv", policy="policy.yaml"):
-    return portcullis("replay", events / file, "--policy", events / policy, "--out", events / "safe.jsonl", *more)
+    arguments = ("replay", events / file, "--policy", events / policy, "--out", events / "safe.jsonl", *more)
+    return portcullis(*arguments, "--overwrite")
+
+
+def test_what_is_there_is_replaced_only_on_demand(portcullis, events):
+    (events / "safe.jsonl").write_text("published before")
+    arguments = ("replay", events / "events.csv", "--policy", events / "policy.yaml", "--out", events / "safe.jsonl")
+    result = portcullis(*arguments)
+    assert result.exit_code == 2
+    assert "is there already" in result.stderr
+    assert (events / "safe.jsonl").read_text() == "published before"
 
 
 @pytest.mark.parametrize("file", ["events.csv", "events.jsonl", "events.parquet"])

@@ -198,3 +198,33 @@ def test_parts_are_measured_alone_for_other_reports():
 
 def test_documentation():
     assert doctest.testmod(figures).failed == 0
+
+
+def test_a_report_without_a_sensitive_attribute_does_not_speak_of_one():
+    report = made(Mondrian(k=3).anonymize(random_table(100, 6, QUASI[:1], ())))
+    words = " ".join(Outline(report_html(report)).words).lower()
+    assert report.queries.sensitive is False
+    for word in ("a sensitive one", "closeness says", "likeness"):
+        assert word not in words
+    assert "and a sensitive one" in report_html(made(anonymized()))
+
+
+def test_the_query_error_says_how_sure_it_is():
+    report = made(anonymized())
+    assert report.queries.queries > 5_000
+    assert report.queries.low <= report.queries.median <= report.queries.high
+    assert "The median error lies between" in report_html(report)
+
+
+@given(st.integers(1, 400), st.integers(0, 100))
+def test_the_interval_of_a_median_covers_it(count, seed):
+    errors = np.random.default_rng(seed).random(count)
+    low, high = measure.median_interval(errors)
+    assert low <= np.median(errors) <= high
+    assert measure.median_interval(np.empty(0)) == (None, None)
+
+
+def test_the_interval_of_a_median_holds_in_95_of_100_samples():
+    samples = np.random.default_rng(1).random((400, 1000))
+    inside = [low <= 0.5 <= high for low, high in map(measure.median_interval, samples)]
+    assert 0.92 < np.mean(inside) < 0.99
