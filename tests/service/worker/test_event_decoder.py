@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from microdata import Category, Hierarchy, Number, Schema
-from service.codec.events import EventDecoder
+from service.codec import JsonCodec
 from service.kafka import Partition, RecordBatch
 
 SCHEMA = Schema(
@@ -20,7 +20,7 @@ SCHEMA = Schema(
 )
 LIMIT = 300_000
 GOOD = {"who": "p", "age": 5, "home": {"city": "a", "street": 3}, "item": "x", "trace": 1}
-DECODER = EventDecoder(SCHEMA, LIMIT)
+DECODER = JsonCodec(SCHEMA, LIMIT)
 
 
 def decoded(*values):
@@ -101,7 +101,7 @@ def test_an_object_that_is_null_has_no_public_value_in_it():
     ]
     places = np.arange(3)
     batch = RecordBatch(Partition("raw", 0), places, places, [None] * 3, values)
-    assert EventDecoder(schema, LIMIT).decode(batch).public.tolist() == [[b'"s"'], [b"null"], [b"null"]]
+    assert JsonCodec(schema, LIMIT).decode(batch).public.tolist() == [[b'"s"'], [b"null"], [b"null"]]
 
 
 TEXTS = st.one_of(
