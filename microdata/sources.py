@@ -30,8 +30,9 @@ _ENDINGS: dict[Format, tuple[str, ...]] = {
     "parquet": (".parquet", ".pq"),
     "arrow": (".arrow", ".feather", ".ipc"),
 }
-# White space, and the mark that some editors put before UTF-8 text.
-_AROUND = b" \t\r\n\xef\xbb\xbf"
+_SPACE = b" \t\r\n"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""Some editors put it before UTF-8 text; within a file it is no white space."""
 _TITLES = {"csv": "CSV", "json": "JSON lines", "parquet": "Parquet", "arrow": "Arrow"}
 
 
@@ -101,16 +102,17 @@ def column_chunks(
 def line_chunks(path: Path) -> Iterator[tuple[list[bytes], float]]:
     """The lines of a text file that are not empty, in blocks, with the share of the file that has been read."""
     _check_is_file(path)
-    rest, end = b"", b""
+    rest, end = None, b""
     with _opened(path) as (stream, meter):
         while block := stream.read(_BLOCK):
             # Old files end their lines with CR alone, which JSON never needs inside of one.
             end = end or (b"\n" if b"\n" in block or b"\r" not in block.rstrip() else b"\r")
-            *lines, rest = (rest + block).split(end)
+            text = block.removeprefix(_BYTE_ORDER_MARK) if rest is None else rest + block
+            *lines, rest = text.split(end)
             if len(rest) > _LONGEST_LINE:
                 raise DataError(f"a line is longer than {_LONGEST_LINE >> 20} MB")
             yield _filled(lines), meter.share
-    yield _filled([rest]), 1.0
+    yield _filled([rest or b""]), 1.0
 
 
 class _Meter:
@@ -143,7 +145,7 @@ def _check_is_file(path: Path) -> None:
 
 
 def _filled(lines: list[bytes]) -> list[bytes]:
-    return [line for line in (line.strip(_AROUND) for line in lines) if line]
+    return [line for line in (line.strip(_SPACE) for line in lines) if line]
 
 
 def _csv_chunks(

@@ -1,4 +1,4 @@
-"""A file of events through a stream engine, without Kafka: gate and messages are the worker's own.
+"""A file of events through a stream engine, without Kafka: decoding, gate and messages are those of a worker.
 
 With `order: arrival` the rows of the clusters that passed the gate are written one by one in the order of the file.
 Time is simulated: events arrive at a steady rate, so that bounds in seconds and windows by time mean the same in every
@@ -15,25 +15,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from microdata import (
     Boxes,
     DataError,
-    Encoded,
     GuaranteeError,
     Progress,
     Reason,
-    Refusals,
     Schema,
     class_loss,
-    read_batches,
     silent,
     words,
 )
-from service.codec.events import Events
+from service.codec import Events, read_events
 from service.policy import Policy
 from service.publishing.gate import Gate, box_key
 from service.publishing.messages import MessageEncoder
@@ -172,7 +168,7 @@ class Replay:
         emit = policy.stream.emit if policy.stream else "clusters"
         self._encoder = MessageEncoder(self.schema, emit, 1, LARGEST_MESSAGE)
 
-    def run(self, parts: Iterable[Encoded], out: BinaryIO) -> None:
+    def run(self, parts: Iterable[Events], out: BinaryIO) -> None:
         """Push all events and write what leaves.
 
         The engine works in a thread of its own, where its kernels hold no lock. Meanwhile this one decodes what comes,
@@ -180,8 +176,8 @@ class Replay:
         """
         under_way: deque[Future[Step]] = deque()
         with ThreadPoolExecutor(1, "engine") as engine:
-            for encoded in parts:
-                for batch, passed in self._taken(encoded):
+            for events in parts:
+                for batch, passed in self._taken(events):
                     under_way.append(engine.submit(self._push, batch, passed))
                     while len(under_way) > AHEAD:
                         self._leave(under_way.popleft().result(), out)
@@ -191,17 +187,17 @@ class Replay:
             raise DataError(self._all_refused())
         self._leave(self._decided(Batch.empty(self.schema), self.engine.flush()), out)
 
-    def _taken(self, encoded: Encoded) -> Iterator[tuple[Batch, int]]:
+    def _taken(self, events: Events) -> Iterator[tuple[Batch, int]]:
         """The events of one part of the file in batches for the engine, each with the last position that has passed.
 
         Refused ones pass too. Rows are kept until they have left.
         """
-        self._count(encoded.refusals)
-        at, events = len(self._rows), _events(encoded, self.schema)
+        self.refused.update((refused.field, refused.reason) for refused in events.refused)
+        at = len(self._rows)
         self._rows.append(events, events.positions / self.rate)
         self.tally.totals["events"] += len(events)
         batch = self._rows.batch(at)
-        last = int(max(encoded.rows.max(initial=-1), encoded.refusals.rows.max(initial=-1)))
+        last = int(max(events.positions.max(initial=-1), *(refused.offset for refused in events.refused), -1))
         for start in range(0, max(len(batch), 1), BATCH):
             some = batch.take(slice(start, start + BATCH))
             yield some, last if start + BATCH >= len(batch) else int(some.positions[-1])
@@ -251,11 +247,6 @@ class Replay:
         """Why nothing came of it."""
         reasons = [f"{name}: {reason.sentence} ({rows})" for (name, reason), rows in self.refused.items()]
         return f"all {self.refused.total()} events were refused, so nothing is written:\n" + "\n".join(reasons)
-
-    def _count(self, refusals: Refusals) -> None:
-        first = refusals.first_per_row()
-        for (name, reason), rows in first.counts().items():
-            self.refused[name, reason] += rows
 
     def _delays(self) -> Delays:
         tally = self.tally
@@ -311,19 +302,10 @@ def replay_file(replay: Replay, path: Path, out: Path, *, progress: Progress = s
     part = out.with_name(out.name + ".part")
     try:
         with part.open("wb") as file:
-            replay.run(read_batches(path, replay.schema, on_refused="drop", progress=progress), file)
+            replay.run(read_events(path, replay.schema, progress=progress), file)
         part.replace(out)
     finally:
         part.unlink(missing_ok=True)
-
-
-def _events(encoded: Encoded, schema: Schema) -> Events:
-    table = encoded.table
-    public = np.empty((len(table), len(schema.public)), object)
-    for place, name in enumerate(schema.public):
-        assert table.public is not None
-        public[:, place] = [msgspec.json.encode(value) for value in table.public.column(name).to_pylist()]
-    return Events(encoded.rows, table.persons, table.quasi, table.sensitive, public, [])
 
 
 def _finite(value: float | None) -> float | None:

@@ -26,7 +26,7 @@ from dataclasses import replace
 from functools import partial
 
 from microdata import GuaranteeError, UnavailableError
-from service.codec.events import EventDecoder, Refused
+from service.codec import JsonCodec, Refused
 from service.kafka import (
     AbortableError,
     Client,
@@ -208,7 +208,7 @@ class Worker:
             self.stream.schema, self.stream.emit, self._topics.output_partitions, self._topics.message_bytes
         )
         limit = min(self._settings.max_event_bytes, self._messages.largest_event)
-        self._decoder = EventDecoder(self.stream.schema, limit)
+        self._decoder = JsonCodec(self.stream.schema, limit)
         self._restorer = Restorer(
             self.stream,
             self._topics,

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from microdata import DataError, PortcullisError
-from service.codec.events import EventDecoder
+from service.codec import Codec
 from service.kafka import Committed, GroupConsumer, Partition, Reader, RetriableError
 from service.publishing.gate import Gate
 from service.worker.partition import InputPartition
@@ -75,7 +75,7 @@ class Restorer:
     consumer: GroupConsumer
     reader: Reader
     dirty: Reader
-    decoder: EventDecoder
+    decoder: Codec
     settings: WorkerSettings
 
     def restore(self, partition: Partition, committed: Committed | None) -> InputPartition | None:

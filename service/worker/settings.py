@@ -5,6 +5,8 @@ from typing import Literal
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from service.codec import MAX_EVENT_BYTES
+
 
 class WorkerSettings(BaseSettings):
     """What operators tune. Environment: `PORTCULLIS_WORKER_…`."""
@@ -14,7 +16,7 @@ class WorkerSettings(BaseSettings):
     commit_interval: float = Field(0.5, gt=0, le=60, description="seconds between two transactions, at most")
     commit_events: int = Field(50_000, ge=1, description="events that end a cycle before its time")
     poll_records: int = Field(20_000, ge=1, description="records taken from the client at once")
-    max_event_bytes: int = Field(262_144, ge=1, description="larger records are refused unread")
+    max_event_bytes: int = Field(MAX_EVENT_BYTES, ge=1, description="larger records are refused unread")
     max_state_bytes: int = Field(8_388_608, ge=1_024, description="largest state record of one input partition")
     create_topics: bool = Field(default=False, description="create missing input, output and dead-letter topics")
     partitions: int = Field(1, ge=1, description="of the topics that are created")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microdata import Category, Hierarchy, Number, Schema, seeded_words
-from service.codec.events import EventDecoder
+from service.codec import JsonCodec
 from service.kafka import Partition, RecordBatch
 from service.publishing.gate import Gate
 from service.publishing.messages import MessageEncoder
@@ -55,7 +55,7 @@ class Simulation:
     def __init__(self, people, k, seed, engine="chunks"):
         self.stream = stream_of(k, seed, engine)
         self.log = log_of(people)
-        self.decoder = EventDecoder(SCHEMA, 10_000)
+        self.decoder = JsonCodec(SCHEMA, 10_000)
         self.encoder = MessageEncoder(self.stream.schema, self.stream.emit, 1, 100_000)
         origin = Origin("s", "raw", UUID(int=1), 0, "f")
         empty = np.empty(0, np.int64)

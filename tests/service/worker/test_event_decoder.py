@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from microdata import Category, Hierarchy, Number, Schema
-from service.codec.events import EventDecoder
+from service.codec import JsonCodec
 from service.kafka import Partition, RecordBatch
 
 SCHEMA = Schema(
@@ -20,7 +20,7 @@ SCHEMA = Schema(
 )
 LIMIT = 300_000
 GOOD = {"who": "p", "age": 5, "home": {"city": "a", "street": 3}, "item": "x", "trace": 1}
-DECODER = EventDecoder(SCHEMA, LIMIT)
+DECODER = JsonCodec(SCHEMA, LIMIT)
 
 
 def decoded(*values):
@@ -98,7 +98,7 @@ def test_a_number_that_a_float_would_change_is_refused(text):
     schema = Schema("who", (Number("age", **ends, integer=True),), (Number("pay", 2**53 - 9, 2**53 - 1, integer=True),))
     values = [f'{{"who": 1, "age": {age}, "pay": {pay}}}'.encode() for age, pay in ((text, 2**53 - 1), (5, text))]
     batch = RecordBatch(Partition("raw", 0), np.arange(2), np.arange(2), [None] * 2, values)
-    refused = EventDecoder(schema, LIMIT).decode(batch).refused
+    refused = JsonCodec(schema, LIMIT).decode(batch).refused
     assert [(one.field, one.reason.code) for one in refused] == [("age", "out_of_domain"), ("pay", "out_of_domain")]
 
 
@@ -111,7 +111,7 @@ def test_an_object_that_is_null_has_no_public_value_in_it():
     ]
     places = np.arange(3)
     batch = RecordBatch(Partition("raw", 0), places, places, [None] * 3, values)
-    assert EventDecoder(schema, LIMIT).decode(batch).public.tolist() == [[b'"s"'], [b"null"], [b"null"]]
+    assert JsonCodec(schema, LIMIT).decode(batch).public.tolist() == [[b'"s"'], [b"null"], [b"null"]]
 
 
 TEXTS = st.one_of(

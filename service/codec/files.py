@@ -1,0 +1,65 @@
+"""Events from files: lines of JSON as a topic's records, column formats as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from microdata import DataError, Encoded, PersonSource, Progress, Schema, read_batches, silent
+from microdata.sources import format_of, line_chunks, reading
+from service.codec.events import Events, refused_records
+from service.codec.json import JsonCodec
+
+LINES = 1 << 14
+"""Lines that are decoded at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Lines of a file as records without a key."""
+
+    offsets: NDArray[np.int64]
+    keys: list[bytes | None]
+    values: list[bytes]
+
+
+def read_events(path: Path, schema: Schema, *, progress: Progress = silent) -> Iterator[Events]:
+    """The events of a file in their order; positions count its rows, or its lines that are not empty, from 0.
+
+    A line of JSON means what a record with these bytes means to a worker.
+    """
+    if format_of(path) != "json":
+        for encoded in read_batches(path, schema, on_refused="drop", progress=progress):
+            yield _events(encoded, schema)
+        return
+    if schema.person is PersonSource.KEY:
+        raise DataError(f"{path.name}: the schema takes the person from record keys, and lines of a file have none")
+    codec, done = JsonCodec(schema), 0
+    with reading(path):
+        for lines, share in line_chunks(path):
+            if not done and lines and lines[0].startswith(b"["):
+                raise DataError("a JSON array; needed is one object per line")
+            for start in range(0, len(lines), LINES):
+                values = lines[start : start + LINES]
+                offsets = np.arange(done, done + len(values))
+                done += len(values)
+                yield codec.decode(Lines(offsets, [None] * len(values), values))
+            progress("read", done, max(done, round(done / share) if share else done))
+        if not done:
+            raise DataError("there are no rows")
+
+
+def _events(encoded: Encoded, schema: Schema) -> Events:
+    """Encoded columns as events."""
+    table = encoded.table
+    public = np.empty((len(table), len(schema.public)), object)
+    for place, name in enumerate(schema.public):
+        assert table.public is not None, "the schema has public fields"
+        public[:, place] = [msgspec.json.encode(value) for value in table.public.column(name).to_pylist()]
+    refused = refused_records(encoded.refusals)
+    return Events(encoded.rows, table.persons, table.quasi, table.sensitive, public, refused)
