@@ -48,9 +48,13 @@ class JobFiles:
     def uploading(self, job_id: str) -> Iterator[Path]:
         """Where a job's upload goes, and a sign for others that somebody is at it, which ends with this process."""
         path = self.upload(job_id)
-        with (path.parent / _LOCK).open("wb") as lock:
+        sign = path.parent / _LOCK
+        with sign.open("wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield path
+            try:
+                yield path
+            finally:
+                sign.unlink(missing_ok=True)
 
     def upload(self, job_id: str) -> Path:
         """Where a job's upload is."""
