@@ -141,15 +141,22 @@ def one_push_decides_what_pushes_by_moment_do(case):
 
 
 def a_release_says_where_it_was_decided(case):
-    """The last position that was taken; a window by time is complete before the row that shows it is taken."""
+    """The last position that had passed, and none later than the delay allows.
+
+    A window by time is complete before the row that shows it is taken.
+    """
     by_time = "seconds" in case.given.get("window", {})
     for schema, batch in case.streams():
         engine = case.build(schema)
         engine.push(batch.take(slice(0, 1)))
         for before, row in pairwise(range(len(batch))):
             release = engine.push(batch.take(slice(row, row + 1)))
-            reached = batch.positions[before if by_time else row]
-            assert {*release.decided.tolist(), *release.given_up.tolist()} <= {reached}
+            reached = np.concatenate([release.decided, release.given_up])
+            assert (reached >= batch.positions[before]).all()
+            assert (reached <= batch.positions[before if by_time else row]).all()
+            waited = release.given_up - release.suppressed
+            waited = np.append(waited, np.repeat(release.decided, np.diff(release.starts)) - release.members)
+            assert waited.max(initial=0) <= case.positions_waited
             assert len(release.decided) == len(release)
             assert len(release.given_up) == len(release.suppressed)
         release = engine.flush()
@@ -191,6 +198,7 @@ def it_does_not_matter_who_tells_that_positions_have_passed(case):
         quiet, told = case.observer(schema, 3), case.observer(schema, 3)
         quiet.run(gaps, (90,))
         for part in cut(gaps, (1, 7)):
+            told.expire(float(part.times[0]))
             for position in range(int(part.positions[0]) - 3, int(part.positions[0])):
                 told.advance(position)
             told.push(part)

@@ -22,6 +22,8 @@ ENGINES = {
     "castle, arrival": ("castle", {**CLUSTERS, "formation": "arrival"}),
     "sabre_w": ("sabre_w", {**WINDOWS, "t": 0.3}),
     "burel_w": ("burel_w", {**WINDOWS, "beta": 2.0}),
+    "mondrian_w": ("mondrian_w", {**WINDOWS, "t": 0.3}),
+    "incognito_w": ("incognito_w", {**WINDOWS, "t": 0.3}),
 }
 
 
