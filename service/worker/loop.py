@@ -13,7 +13,6 @@ they change.
 from __future__ import annotations
 
 import logging
-import math
 import os
 import secrets
 import threading
@@ -66,8 +65,6 @@ _SLOW_SECONDS = 2.0
 """After so long without an answer it is said what is waited for."""
 _LONGEST_PAUSE = 5.0
 """Between two looks at topics that are not there."""
-_DRAIN_SECONDS = 10.0
-"""How long a drain waits for brokers and topics."""
 _DRAIN_TRIES = 5
 _LONGEST_POLL = 1.0
 """A poll that waits longer would hide from the outside that the loop turns, and from the loop that it shall end."""
@@ -133,17 +130,15 @@ class Worker:
 
     # -- the beginning -----------------------------------------------------------------------------------------------
 
-    def open(self, stop: threading.Event, patience: float = math.inf) -> bool:
-        """Wait until brokers and topics are there, for so many seconds; False where `stop` came before."""
-        said, pause, end = "", _FIRST_PAUSE, time.monotonic() + patience
+    def open(self, stop: threading.Event) -> bool:
+        """Wait until brokers and topics are there, for as long as that takes; False where `stop` came before."""
+        said, pause = "", _FIRST_PAUSE
         while not (self._is_open or stop.is_set()):
             try:
                 self._connect()
             except FinalError:
                 raise
             except (KafkaError, TopicError) as error:
-                if time.monotonic() >= end:
-                    raise
                 said = self._told_once(error, said)
                 stop.wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
@@ -612,7 +607,7 @@ class Worker:
         Returns the input offset at which each partition ended.
         """
         try:
-            self.open(threading.Event(), _DRAIN_SECONDS)
+            self._connect()
             self._require_alone()
             self._join()
             for _ in range(_DRAIN_TRIES):

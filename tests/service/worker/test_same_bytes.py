@@ -116,7 +116,8 @@ def worked(policy, values):
     paper = Paper(1)
     stream = stream_of(policy, options := WorkerSettings(on_stop="flush"))
     worker = Worker(stream, paper, options, Metrics(stream), clock=lambda: 1000.0)
-    worker._consumer.subscribe([], worker._on_assigned, worker._on_revoked, worker._on_revoked)
+    assert worker.open(threading.Event())
+    worker._join()
     paper.assign(0)
     paper.logs[Partition("raw", 0)] += [(None, value) for value in values]
     once = threading.Event()

@@ -117,7 +117,7 @@ def test_an_output_with_other_partitions_is_looked_at_anew_and_loses_nothing(hal
 
 
 def test_topics_that_cannot_be_looked_at_commit_nothing_and_cost_nothing(hall, monkeypatch):
-    monkeypatch.setattr("service.worker.loop._RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("service.worker.trouble.FIRST_PAUSE", 0.0)
     before = durable(hall)
     hall.paper.errors["shapes"] = RetriableError("topic 'raw' does not exist at the moment")
     hall.cycle()
