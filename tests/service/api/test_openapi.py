@@ -17,9 +17,9 @@ EXAMPLES = 15
 """Per operation: enough to try each kind of body, few enough for a minute."""
 
 
-@pytest.fixture(scope="module")
-def app(tmp_path_factory):
-    app = create_app(ServiceSettings(data=tmp_path_factory.mktemp("openapi"), job_workers=0, receive_seconds=2))
+@pytest.fixture
+def app(tmp_path):
+    app = create_app(ServiceSettings(data=tmp_path, job_workers=0, receive_seconds=2))
     yield app
     app.state.service.store.close()
 
