@@ -32,6 +32,7 @@ from service.kafka import (
     DeniedError,
     FencedError,
     FinalError,
+    InstanceTakenError,
     KafkaError,
     RetriableError,
     StaleGroupError,
@@ -196,6 +197,7 @@ _DOES: dict[type[KafkaError], str] = {
     FencedError: "throws the producer away, restores from what is durable with another",
     TooLargeError: "ends: a topic or `max_request_bytes` allows less than is needed",
     DeniedError: "ends: the broker refuses who we are or what we want to do",
+    InstanceTakenError: "ends: another worker has joined the group under the same instance name",
     FinalError: "ends: not supported, or a setting that is not allowed",
 }
 
