@@ -1,4 +1,4 @@
-"""Who no longer owns a partition commits nothing for it: DESIGN 6.2, on every client and broker."""
+"""Who no longer owns a partition commits nothing for it, on every client and broker."""
 
 import dataclasses
 import os

@@ -168,7 +168,7 @@ def test_aborts_and_unclear_commits_never_show_an_event_under_two_clusters(town)
 
 
 def test_a_worker_that_resumes_from_memory_is_caught(town, monkeypatch):
-    """The rule of DESIGN 6.2 broken on purpose: what an unclear commit had published leaves a second time."""
+    """Resuming from memory, on purpose: what an unclear commit had published leaves a second time."""
     town.feed(*people(300, 9))
     worker = town.worker(commit_events=20, poll_records=20)
     Accident(worker, ["commit", "commit", "unclear"])

@@ -1,4 +1,4 @@
-"""One cycle of the worker, call by call: DESIGN 6.2, 6.5 and 6.6 where a broker cannot be asked for the moment."""
+"""One cycle of the worker, call by call, where a broker cannot be asked for the moment."""
 
 import json
 import logging

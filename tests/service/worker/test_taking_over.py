@@ -1,4 +1,4 @@
-"""Taking over a partition: DESIGN 6.4, with every disagreement of offset, state, topic and policy made on purpose."""
+"""Taking over a partition, with every disagreement of offset, state, topic and policy made on purpose."""
 
 import json
 from dataclasses import replace
