@@ -20,8 +20,7 @@ from prometheus_client.registry import Collector
 from microdata import Boxes, class_loss
 from privacy import Model
 from service.kafka import Partition
-from service.publishing.publication import Publication
-from service.worker.partition import InputPartition
+from service.worker.partition import InputPartition, Settlement
 from service.worker.stream import Stream
 
 _COUNTERS = {
@@ -167,20 +166,20 @@ class Metrics(Collector):
             self._counts["transactions"] += 1
             self._transaction_seconds.observe(np.array([seconds]))
 
-    def settled(self, place: Partition, partition: InputPartition, publication: Publication, now: float) -> None:
+    def settled(self, place: Partition, partition: InputPartition, settlement: Settlement, now: float) -> None:
         """What a durable transaction did for one partition; called before the partition forgets its rows."""
-        rows, clusters = publication.rows, publication.clusters
-        engine = dict(partition.engine.status())
+        rows, clusters = settlement.published.rows, settlement.published.clusters
+        engine, totals = dict(partition.engine.status()), Counter(settlement.state.totals)
         with self._lock:
-            self._counts += Counter(partition.totals) - self._seen.get(place, Counter())
-            self._counts["refused_releases"] += publication.refused
-            self._seen[place] = Counter(partition.totals)
+            self._counts += totals - self._seen.get(place, Counter())
+            self._counts["refused_releases"] += settlement.published.refused
+            self._seen[place] = totals
             known = self._partitions.setdefault(place, {})
             known |= {
                 "position": partition.position,
                 "pending": len(partition.engine.pending()),
                 "thin": partition.thin,
-                "totals": dict(partition.totals),
+                "totals": dict(totals),
                 "engine": engine,
                 "achieved": dict(partition.achieved),
             }

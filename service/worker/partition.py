@@ -1,26 +1,44 @@
 """One input partition: its engine, its rows, what is decided and what has been settled.
 
-An offset is pending (taken, undecided), decided (its cluster is fixed but not yet published) or settled. Within a cycle
-`owed` are the decisions of the cycle before, which this cycle's transaction publishes, and `fresh` are those made
-since, which it commits. Nothing here talks to Kafka.
+An offset is pending (taken, undecided), decided (its cluster is fixed but not yet published) or settled. Decisions are
+`fresh` until a transaction has committed them with the state; from then on they are owed, and the next transaction
+publishes them. So nothing is published that is not durable. Nothing here talks to Kafka.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microdata import GuaranteeError, Schema
-from service.codec.events import Events
+from service.codec.events import Events, Refused
 from service.publishing.gate import Gate, box_key
 from service.publishing.publication import Publication
 from service.publishing.rows import Rows
 from service.worker.state import Origin, State
 from stream_algos import Engine, Release
+
+
+@dataclass(frozen=True, eq=False)
+class Settlement:
+    """What one transaction does for one partition."""
+
+    published: Publication
+    """Decided by an earlier transaction, and checked."""
+    refused: tuple[Refused, ...]
+    """Records whose letters go out."""
+    state: State
+    """The state as of this transaction; its decisions are owed once it is durable."""
+
+    @cached_property
+    def record(self) -> bytes:
+        """The state as it is written."""
+        return self.state.encode()
 
 
 class InputPartition:
@@ -36,8 +54,8 @@ class InputPartition:
         """Whether events had to be suppressed because too few persons came within the delay."""
         self._gate = gate
         self._state = state
-        self._owed = state.decisions
         self._fresh: list[Release] = []
+        self._refused: list[Refused] = []
         self._published: dict[int, tuple[bytes, bytes]] = {}
         self._changed = False
 
@@ -45,6 +63,11 @@ class InputPartition:
     def achieved(self) -> Mapping[str, float]:
         """What published clusters have achieved since this partition was taken over, by model."""
         return self._gate.achieved
+
+    @property
+    def _owed(self) -> Release:
+        """What the last committed transaction has decided."""
+        return self._state.decisions
 
     @property
     def origin(self) -> Origin:
@@ -76,6 +99,7 @@ class InputPartition:
         self._changed = True
         self.totals["taken"] += len(events) + len(events.refused)
         self.totals.update(f"refused.{refused.reason.code}" for refused in events.refused)
+        self._refused += events.refused
         if len(events):
             start = len(self.rows)
             self.rows.append(events, np.full(len(events), now))
@@ -139,16 +163,11 @@ class InputPartition:
         suppressed = len(self._owed.members) - len(clusters.members)
         return Publication(clusters, self.rows.find(clusters.members), int((~passed).sum()), suppressed)
 
-    def next_state(self, publication: Publication, owner: str = "", *, drained: bool = False) -> State:
-        """The state that the owner's next transaction commits together with what `publish` has returned."""
-        clusters = publication.clusters
-        self.totals["suppressed"] += publication.suppressed
-        self.totals["released"] += len(clusters.members)
-        self.totals["clusters"] += int((~clusters.reused).sum())
-        self.totals["reused"] += int(clusters.reused.sum())
+    def settle(self, published: Publication, owner: str = "", *, drained: bool = False) -> Settlement:
+        """What the owner's next transaction does, which publishes this; it counts once it is `committed`."""
         decisions = Release.concat([Release.empty(len(self.schema.quasi)), *self._fresh])
         pending = self.engine.pending()
-        return replace(
+        state = replace(
             self._state,
             sequence=self._state.sequence + 1,
             position=self.position,
@@ -156,11 +175,20 @@ class InputPartition:
             pending=pending,
             decisions=decisions,
             needed_from=self._oldest(pending, decisions),
-            withheld=self._withheld(clusters, decisions),
+            withheld=self._withheld(published.clusters, decisions),
             clock=self.rows.clock(),
             owner=owner,
-            totals=dict(self.totals),
+            totals=self._totals_with(published),
         )
+        return Settlement(published, tuple(self._refused), state)
+
+    def _totals_with(self, published: Publication) -> dict[str, int]:
+        clusters, totals = published.clusters, Counter(self.totals)
+        totals["suppressed"] += published.suppressed
+        totals["released"] += len(clusters.members)
+        totals["clusters"] += int((~clusters.reused).sum())
+        totals["reused"] += int(clusters.reused.sum())
+        return dict(totals)
 
     def _withheld(self, clusters: Release, decisions: Release) -> NDArray[np.uint64]:
         """What the engine may reuse although it neither left, nor leaves now, nor is going to."""
@@ -174,12 +202,12 @@ class InputPartition:
         oldest = [int(end) for end in ends] + ([] if engine is None else [engine])
         return min(oldest, default=None)
 
-    def committed(self, state: State, publication: Publication) -> None:
-        """The transaction with this state is durable: what was fresh is owed now, what was published is settled."""
-        self._state = state
-        self._owed, self._fresh = state.decisions, []
-        self._changed = False
-        clusters = publication.clusters
+    def committed(self, settlement: Settlement) -> None:
+        """The transaction is durable: what was fresh is owed now, what was published is settled."""
+        self._state = state = settlement.state
+        self.totals = Counter(state.totals)
+        self._fresh, self._refused, self._changed = [], [], False
+        clusters = settlement.published.clusters
         reusable = set(self.engine.reusable()[0].tolist())
         self._published |= {
             int(clusters.ids[c]): box_key(clusters.lo[c], clusters.hi[c]) for c in np.flatnonzero(~clusters.reused)

@@ -54,8 +54,8 @@ class Bench:
     def begin(self) -> Worker:
         self.worker = worker = self.town.worker(commit_interval=0.05)
         assert worker.open(threading.Event())
-        worker._join()
-        self.turn_until(lambda: worker._partitions)
+        worker._owned.join()
+        self.turn_until(lambda: worker._owned.running)
         return worker
 
     def end(self) -> None:
@@ -104,7 +104,7 @@ def _about(role: str) -> Callable[[Bench, Call], bool]:
 
 
 def _restore(bench: Bench) -> None:
-    bench.worker._discard()
+    bench.worker._owned.discard()
 
 
 def _rejoin(bench: Bench) -> None:
@@ -113,8 +113,8 @@ def _rejoin(bench: Bench) -> None:
 
 def _look(bench: Bench) -> None:
     """As if the input had grown."""
-    bench.worker._discard()
-    bench.worker._topics = replace(bench.worker._topics, input_partitions=0)
+    bench.worker._owned.discard()
+    bench.worker._connections.topics = replace(bench.worker._connections.topics, input_partitions=0)
 
 
 def _of_worker(call: Call) -> bool:

@@ -115,7 +115,7 @@ def _dies(worker, client, commits):
         def producer(self, transactional_id):
             return Mortal(client.producer(transactional_id))
 
-    worker._client = Client()
+    worker._transactions._client = Client()
 
 
 def test_whoever_ended_a_transaction_has_shut_out_its_owner(world):
@@ -130,7 +130,7 @@ def test_whoever_ended_a_transaction_has_shut_out_its_owner(world):
         world.producer("zombie")
         with pytest.raises((AbortableError, FencedError, UnclearError)):
             zombie.produce_and_wait(place, b"late")
-        world.client().producer(worker._id).init_transactions()
+        world.client().producer(worker._transactions.owner).init_transactions()
         town.feed(*people(30, 9, start=30))
         town.until_all_left(worker, 60)
     finally:

@@ -22,8 +22,10 @@ from service.kafka import (
 from service.publishing.gate import Gate
 from service.settings import SettingsError
 from service.worker.loop import Worker
+from service.worker.ownership import Ownership
 from service.worker.settings import WorkerSettings
 from service.worker.topics import TopicError
+from service.worker.transactions import Transactions
 from tests.kafka.worker_world import SCHEMA, Town, event, people, renamed
 from tests.kafka.world import eventually
 
@@ -94,7 +96,7 @@ def test_a_successor_goes_on_where_a_killed_worker_left_its_commits(town):
     first.close = lambda: None  # a killed process says no goodbye
     first._finish = lambda: None
     town.stop()
-    first._producer.close()
+    first._transactions.discard()
     first._connections.close()
     town.feed(*people(100, 9, start=100))
     second = town.start()
@@ -116,7 +118,7 @@ class Accident:
 
     def __init__(self, worker: Worker, ways: list[str]) -> None:
         self.worker, self.ways, self.happened = worker, ways, []
-        open_producer = worker._client.producer
+        open_producer = worker._transactions._client.producer
         accident = self
 
         class Unlucky:
@@ -148,8 +150,8 @@ class Accident:
             def producer(self, transactional_id):
                 return Unlucky(open_producer(transactional_id))
 
-        worker_client = worker._client
-        worker._client = Client()
+        worker_client = worker._transactions._client
+        worker._transactions._client = Client()
 
 
 def test_aborts_and_unclear_commits_never_show_an_event_under_two_clusters(town):
@@ -173,11 +175,7 @@ def test_a_worker_that_resumes_from_memory_is_caught(town, monkeypatch):
     worker = town.worker(commit_events=20, poll_records=20)
     Accident(worker, ["commit", "commit", "unclear"])
 
-    def resume_from_memory(self):
-        self._producer.close()
-        self._producer = None
-
-    monkeypatch.setattr(Worker, "_discard", resume_from_memory)
+    monkeypatch.setattr(Ownership, "discard", lambda self: self._transactions.discard())
     town.start(worker)
     town.until(lambda: worker.metrics.status()["counts"].get("taken", 0) >= 250)
     town.stop()
@@ -189,17 +187,17 @@ def test_output_without_its_state_is_caught(town, monkeypatch):
     """The transaction broken on purpose: clusters are published, but state and offset are not committed with them."""
     town.feed(*people(100, 9))
 
-    def without_state(self, producer, token, publications, states, encoded):
-        del token, states
+    def without_state(self, producer, token, settlements):
+        del token
         producer.begin()
-        for place in encoded:
-            for number, values in publications[place].messages.items():
-                producer.produce(Partition(self.stream.output, number), values)
+        for settlement in settlements.values():
+            for number, values in settlement.published.messages.items():
+                producer.produce(Partition(self._stream.output, number), values)
         producer.flush()
         producer.commit()
 
     with monkeypatch.context() as broken:
-        broken.setattr(Worker, "_transact", without_state)
+        broken.setattr(Transactions, "_transact", without_state)
         worker = town.start()
         town.until(lambda: worker.metrics.status()["counts"].get("released", 0) > 50)
         town.stop()
@@ -314,20 +312,20 @@ def test_of_two_streams_that_begin_with_an_output_at_the_same_moment_one_goes_on
     """The second one begins and claims the output between the first one's look and its claim."""
     first, second = town.worker(), town.worker(renamed(town.stream, name=town.stream.name + "-2"))
     assert first.open(threading.Event())
-    begin = first._restorer.begin
+    begin = first._connections.restorer.begin
 
     class Slow:
         def __getattr__(self, name):
             return getattr(restorer, name)
 
         def begin(self, place):
-            first._restorer = restorer
+            first._connections.restorer = restorer
             looked = begin(place)
             town.start(second)
             town.until(lambda: second.metrics.unready() is None)
             return looked
 
-    restorer, first._restorer = first._restorer, Slow()
+    restorer, first._connections.restorer = first._connections.restorer, Slow()
     town.feed(*people(60, 9))
     town.start(first)
     assert "is fed by stream" in stopped_reason(town, first)
@@ -399,7 +397,7 @@ def test_a_state_that_is_not_stable_yet_is_waited_for(town):
 
     other = town.worker()
     assert other.open(threading.Event())
-    restorer = dataclasses.replace(other._restorer, reader=BeforeTheMarker(other._reader))
+    restorer = dataclasses.replace(other._connections.restorer, reader=BeforeTheMarker(other._connections._reader))
     assert restorer.restore(place, town.world.admin.group_offsets(town.stream.group)[place]).position == 1
     other.close()
 
@@ -410,8 +408,8 @@ def test_expired_group_offsets_are_replaced_by_the_last_state(world):
         run_once(town, event(1, 1), event(2, 2))
         other = town.worker()
         assert other.open(threading.Event())
-        other._restorer.consumer.committed = None
-        restored = other._restorer.restore(Partition(town.stream.input, 0), None)
+        other._connections.restorer.consumer.committed = None
+        restored = other._connections.restorer.restore(Partition(town.stream.input, 0), None)
         assert restored.position == 2
         assert len(restored.rows) == 2
         other.close()

@@ -51,11 +51,11 @@ def simulation(monkeypatch):
 def settle(simulation):
     """One transaction that commits; what the gate has refused in it."""
     publication = simulation.partition.publish()
-    state = simulation.partition.next_state(publication)
+    settlement = simulation.partition.settle(publication)
     encoded = simulation.encoder.encode(publication, simulation.partition.rows)
     simulation.committed_output += [message for values in encoded.values() for message in values]
-    simulation.durable = state.encode()
-    simulation.partition.committed(state, publication)
+    simulation.durable = settlement.record
+    simulation.partition.committed(settlement)
     return publication.refused
 
 

@@ -91,7 +91,7 @@ class Simulation:
         assert not publication.refused, "the gate refuses what the engine decided"
         messages = [m for values in self.encoder.encode(publication, self.partition.rows).values() for m in values]
         self.take(count - count // 2)
-        state = self.partition.next_state(publication)
+        settlement = self.partition.settle(publication)
         if fate == "die before":
             self.restart()
             return
@@ -100,11 +100,11 @@ class Simulation:
             self.restart()
             return
         self.committed_output += messages
-        self.durable = state.encode()
+        self.durable = settlement.record
         if fate == "die after":
             self.restart()
         else:
-            self.partition.committed(state, publication)
+            self.partition.committed(settlement)
 
 
 FATES = st.sampled_from(["commit", "commit", "commit", "abort", "die before", "die after"])

@@ -40,7 +40,7 @@ class Hall:
             self.stream, self.paper, WorkerSettings(**settings or {}), Metrics(self.stream), clock=lambda: self.now
         )
         assert self.worker.open(threading.Event())
-        self.worker._join()
+        self.worker._owned.join()
         self.paper.assign(*range(partitions))
 
     def feed(self, *events, place=RAW):
@@ -116,7 +116,7 @@ def test_a_token_that_proves_nothing_opens_no_transaction_and_everything_is_forg
     hall.paper.generation, hall.paper.member = generation, member
     hall.cycle()
     assert "begin" not in hall.names()
-    assert hall.worker._partitions == {}
+    assert hall.worker._owned.running == {}
     hall.paper.generation, hall.paper.member = 4, "me"
     hall.cycle(3)
     assert len(hall.output()) == 1
@@ -130,7 +130,7 @@ def test_a_partition_revoked_in_the_middle_of_a_cycle_is_dropped_with_what_it_to
     hall.worker._take_some(0)
     hall.paper.assign(1)
     hall.worker._take_some(0)
-    assert set(hall.worker._partitions) == {RAW_1}
+    assert set(hall.worker._owned.running) == {RAW_1}
     hall.cycle(2)
     assert hall.paper.committed_offsets[RAW].offset == 0
     assert hall.paper.committed_offsets[RAW_1].offset == 2
@@ -196,7 +196,7 @@ def test_no_failure_says_a_value_anywhere_or_costs_or_doubles_an_event(call, whe
         hall.cycle()
     hall.paper.errors[call] = FAILURES[call]
     if call == "init":
-        hall.worker._discard()
+        hall.worker._owned.discard()
     hall.cycle(5)
     assert not hall.paper.errors, "it has happened"
     (cluster,) = hall.output()
@@ -234,7 +234,7 @@ def test_an_engine_that_refuses_its_own_release_stops_its_partition_only(monkeyp
     def broken(batch):
         raise GuaranteeError("1 class")
 
-    monkeypatch.setattr(hall.worker._partitions[RAW].engine, "push", broken)
+    monkeypatch.setattr(hall.worker._owned.running[RAW].engine, "push", broken)
     hall.cycle(3)
     assert {row["trace"] for cluster in hall.output() for row in cluster["rows"]} == {10, 11}
     assert hall.paper.committed_offsets[RAW].offset == 0
@@ -291,7 +291,7 @@ def test_rows_leave_in_the_shuffled_order_of_their_decision_whoever_publishes_it
     hall.cycle()
     decided = State.decode(hall.paper.logs[Partition(STATE, 0)][-1][1]).decisions
     if restart:
-        hall.worker._discard()
+        hall.worker._owned.discard()
     hall.cycle(2)
     (cluster,) = hall.output()
     assert [row["trace"] for row in cluster["rows"]] == decided.members.tolist()
@@ -302,7 +302,7 @@ def test_rows_leave_in_the_shuffled_order_of_their_decision_whoever_publishes_it
 @pytest.mark.parametrize("limit", [50_000, 99_000_000])
 def test_messages_are_as_large_as_both_topic_and_client_take(limit):
     hall = Hall(paper=Paper(1, **{"max.message.bytes": str(limit)}))
-    assert hall.worker._topics.message_bytes == min(limit, Paper.largest_request) - 1024
+    assert hall.worker._connections.topics.message_bytes == min(limit, Paper.largest_request) - 1024
     hall.worker.close()
 
 
@@ -323,7 +323,7 @@ def test_a_take_time_survives_its_owner():
     hall.feed(event(0, 0))
     hall.cycle()
     hall.now += 6
-    hall.worker._discard()
+    hall.worker._owned.discard()
     hall.cycle()
     assert hall.worker.metrics.status()["counts"].get("suppressed", 0) == 0
     hall.now += 5

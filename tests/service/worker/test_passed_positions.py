@@ -28,7 +28,7 @@ def hall(request):
 
 
 def waiting(hall):
-    return hall.worker._partitions[RAW].engine.pending()
+    return hall.worker._owned.running[RAW].engine.pending()
 
 
 def decided(hall):
@@ -68,7 +68,7 @@ def test_offsets_that_retention_took_pass(hall):
 def test_what_has_passed_is_known_after_a_restart(hall):
     hall.feed(*[(None, b"poison")] * 950)
     hall.cycle()
-    hall.worker._discard()
+    hall.worker._owned.discard()
     hall.cycle()
     hall.feed(*[(None, b"poison")] * 150)
     hall.cycle()

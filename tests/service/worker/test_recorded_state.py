@@ -39,7 +39,7 @@ def test_a_state_of_version_0_1_goes_on():
         publication = partition.publish()
         assert publication.refused == 0
         published += publication.clusters.members.tolist()
-        partition.committed(partition.next_state(publication), publication)
+        partition.committed(partition.settle(publication))
     waiting = np.concatenate([state.pending, state.decisions.members, np.arange(TAKEN, len(lines))])
     assert len(set(published)) == len(published)
     assert set(published) <= set(waiting.tolist())

@@ -117,7 +117,7 @@ def worked(policy, values):
     stream = stream_of(policy, options := WorkerSettings(on_stop="flush"))
     worker = Worker(stream, paper, options, Metrics(stream), clock=lambda: 1000.0)
     assert worker.open(threading.Event())
-    worker._join()
+    worker._owned.join()
     paper.assign(0)
     paper.logs[Partition("raw", 0)] += [(None, value) for value in values]
     once = threading.Event()

@@ -93,10 +93,9 @@ def test_metrics_and_status_count_the_same(metrics, ask):
         start = simulation.partition.position
         if start < 5:
             simulation.partition.take(simulation.read(start, 5), 5, 0.0)
-        publication = simulation.partition.publish()
-        state = simulation.partition.next_state(publication)
-        metrics.settled(PLACE, simulation.partition, publication, 0.0)
-        simulation.partition.committed(state, publication)
+        settlement = simulation.partition.settle(simulation.partition.publish())
+        metrics.settled(PLACE, simulation.partition, settlement, 0.0)
+        simulation.partition.committed(settlement)
     counts = json.loads(ask("/status")[1])["counts"]
     text = ask("/metrics")[1]
     assert counts["taken"] == 5

@@ -16,7 +16,7 @@ STATES = Partition(STATE, 0)
 def stopped(hall):
     hall.cycle()
     (reason,) = hall.worker.metrics.status()["stopped"].values()
-    assert hall.worker._partitions == {}
+    assert hall.worker._owned.running == {}
     assert "begin" not in hall.names()
     return reason
 
@@ -29,7 +29,7 @@ def hall():
     hall.feed(event(0, 0), event(1, 1), event(2, 2))
     hall.cycle(2)
     assert len(hall.output()) == 1
-    hall.worker._discard()
+    hall.worker._owned.discard()
     yield hall
     hall.worker.close()
 
@@ -80,7 +80,7 @@ def test_a_topic_that_was_created_anew_stops_the_partition(hall):
 def test_what_is_settled_is_not_read_again_and_gaps_are_no_loss(hall):
     hall.paper.gone |= {(RAW, 0), (RAW, 1)}
     hall.cycle()
-    (partition,) = hall.worker._partitions.values()
+    (partition,) = hall.worker._owned.running.values()
     assert partition.rows.positions.tolist() == [2]
     hall.feed((None, b""), event(4, 4))
     hall.paper.gone.add((RAW, 3))
@@ -93,7 +93,7 @@ def test_what_was_refused_is_not_refused_again_when_it_is_read_again():
     hall.cycle()
     hall.feed(event(0, 0), (None, b"poison"), event(2, 1))
     hall.cycle()
-    hall.worker._discard()
+    hall.worker._owned.discard()
     hall.cycle()
     assert hall.worker.metrics.status()["counts"]["refused.not_json"] == 1
     assert len(hall.paper.logs[Partition("dead", 0)]) == 1
@@ -122,7 +122,7 @@ def test_an_accepted_loss_counts_what_was_pending_and_suppresses_a_decision_whol
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1), event(2, 2))
     hall.cycle()
-    hall.worker._discard()
+    hall.worker._owned.discard()
     hall.paper.gone |= {(RAW, 1), (RAW, 2)}
     hall.feed(event(3, 3), event(4, 4))
     hall.cycle(3)
@@ -162,7 +162,7 @@ def test_a_drain_publishes_what_is_owed_and_what_it_flushes_and_records_the_end(
     first.cycle()
     first.feed(*[event(number, number % 4) for number in range(8)])
     first.cycle()
-    first.worker._discard()
+    first.worker._owned.discard()
     assert first.output() == [], "decided or pending, and then its owner is gone"
     drain = Hall(kind=Castle, delta=4, paper=first.paper)
     assert drain.worker.drain() == {0: 8}

@@ -89,10 +89,10 @@ def test_an_idle_worker_looks_now_and_then(hall):
     create_again(hall, "raw")
     hall.cycle()
     assert not hall.worker.metrics.status()["stopped"], "it has looked at its last commit"
-    hall.worker._look_at = 0.0
+    hall.worker._owned._look_at = 0.0
     hall.paper.errors["shapes"] = RetriableError("away")
     hall.cycle()
-    hall.worker._look_at = 0.0
+    hall.worker._owned._look_at = 0.0
     hall.cycle()
     hall.cycle()
     assert "created again" in stopped(hall)
@@ -139,4 +139,4 @@ def test_a_recreated_input_that_cannot_be_used_stops_with_its_reason(hall):
 
 def test_a_state_names_who_wrote_it(hall):
     owners = [State.decode(value).owner for _, value in hall.paper.logs[Partition(STATE, 0)]]
-    assert owners == [f"{STATE}.0", hall.worker._id]
+    assert owners == [f"{STATE}.0", hall.worker._transactions.owner]

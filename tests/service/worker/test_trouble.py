@@ -53,7 +53,7 @@ def test_whatever_may_pass_costs_and_doubles_nothing_wherever_it_comes(call, kin
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1))
     hall.cycle()
-    hall.worker._discard()
+    hall.worker._owned.discard()
     hall.paper.errors[call] = kind("it passes", "SOME_CODE")
     hall.feed(event(2, 2), event(3, 3))
     hall.cycle(6)
@@ -69,7 +69,7 @@ def test_whatever_may_pass_costs_and_doubles_nothing_wherever_it_comes(call, kin
 def test_what_is_final_ends_the_worker_wherever_it_comes(call):
     hall = Hall()
     hall.cycle()
-    hall.worker._discard()
+    hall.worker._owned.discard()
     hall.feed(event(0, 0), event(1, 1))
     hall.paper.errors[call] = DeniedError("not you")
     with pytest.raises(DeniedError, match="not you"):
@@ -97,13 +97,13 @@ def test_measuring_the_lag_never_ends_a_worker(monkeypatch, kind):
 def test_a_partition_that_cannot_be_restored_holds_up_no_other():
     hall = Hall(2)
     hall.cycle()
-    hall.worker._discard()
+    hall.worker._owned.discard()
     hall.feed(event(0, 0), event(1, 1))
     hall.feed(event(10, 0), event(11, 1), place=RAW_1)
     for _ in range(5):
         hall.paper.errors[f"read {STATE}/0"] = RetriableError("its leader is away")
         hall.cycle()
-    assert set(hall.worker._partitions) == {RAW_1}
+    assert set(hall.worker._owned.running) == {RAW_1}
     assert {row["trace"] for cluster in hall.output() for row in cluster["rows"]} == {10, 11}
     assert hall.worker.metrics.unready() == "restoring partitions does not work: its leader is away"
     hall.paper.errors.clear()
@@ -132,7 +132,7 @@ def test_a_drain_survives_what_may_pass(call):
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1), event(2, 2))
     hall.cycle()
-    hall.worker._discard()
+    hall.worker._owned.discard()
     drain = Hall(paper=hall.paper)
     hall.paper.errors[call] = UnclearError("no answer") if call.startswith("commit") else RetriableError("away")
     assert drain.worker.drain() == {0: 3}

@@ -1,0 +1,120 @@
+"""What a worker holds open to read, and what it has learned of its topics."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+
+from service.codec import JsonCodec
+from service.kafka import Client, FinalError, KafkaError, Reader, reach
+from service.publishing.messages import MessageEncoder
+from service.worker.heard import HeardReader
+from service.worker.metrics import Metrics
+from service.worker.restoring import Restorer
+from service.worker.settings import WorkerSettings
+from service.worker.stream import Stream
+from service.worker.topics import TopicError, prepare
+
+log = logging.getLogger(__name__)
+
+_LOOKING = "looking at the topics"
+_REACH_SECONDS = 1.5
+"""How long a broker may take to accept a connection before anything is opened."""
+_SLOW_SECONDS = 2.0
+"""After so long without an answer it is said what is waited for."""
+_FIRST_PAUSE = 0.5
+_LONGEST_PAUSE = 5.0
+"""Between two looks at topics that are not there."""
+
+
+class Connections:
+    """Consumer and readers of one worker; with them `topics`, and the codec, encoder and restorer that these need."""
+
+    def __init__(self, stream: Stream, client: Client, settings: WorkerSettings, metrics: Metrics) -> None:
+        self.client = client
+        self._stream = stream
+        self._settings = settings
+        self._metrics = metrics
+        self._opened = ExitStack()
+        self._is_open = False
+
+    def wait(self, stop: threading.Event) -> bool:
+        """Wait until brokers and topics are there, for as long as that takes; False where `stop` came before."""
+        said, pause = "", _FIRST_PAUSE
+        while not (self._is_open or stop.is_set()):
+            try:
+                self.open()
+            except FinalError:
+                raise
+            except (KafkaError, TopicError) as error:
+                said = self._told_once(error, said)
+                stop.wait(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+        self._metrics.worked(_LOOKING)
+        return self._is_open
+
+    def open(self) -> None:
+        """Look at the topics and open what reads; nothing is opened before somebody listens."""
+        with self._told_when_slow():
+            reach(self.client.servers, _REACH_SECONDS)
+            self.look_at_topics()
+
+    def look_at_topics(self) -> None:
+        """Check the topics, and learn from them what decoding, encoding and restoring need."""
+        stream, settings = self._stream, self._settings
+        with closing(self.client.admin()) as admin:
+            self.topics = prepare(admin, stream, settings, self.client.largest_request)
+        if not self._is_open:
+            self._open_readers()
+        self.messages = MessageEncoder(
+            stream.schema, stream.emit, self.topics.output_partitions, self.topics.message_bytes
+        )
+        self.decoder = JsonCodec(stream.schema, min(settings.max_event_bytes, self.messages.largest_event))
+        self.restorer = Restorer(
+            stream, self.topics, self.consumer, self._reader, self._dirty_reader, self.decoder, settings
+        )
+
+    def close(self) -> None:
+        """Let go of all of them."""
+        self._opened.close()
+
+    def _open_readers(self) -> None:
+        with ExitStack() as opened:
+            self.consumer = opened.enter_context(
+                closing(self.client.group_consumer(self._stream.group, self._settings.instance))
+            )
+            self._reader = opened.enter_context(closing(self._heard(self.client.reader())))
+            self._dirty_reader = opened.enter_context(closing(self.client.reader(dirty=True)))
+            self._opened, self._is_open = opened.pop_all(), True
+
+    def _heard(self, reader: Reader) -> HeardReader:
+        return HeardReader(reader, lambda place: self._metrics.step(f"reading {place.topic}/{place.number} again"))
+
+    def _told_once(self, error: KafkaError | TopicError, said: str) -> str:
+        """Say what is waited for unless it was said just before; what is said now."""
+        reason = str(error)
+        self._metrics.waits(reason)
+        if isinstance(error, KafkaError):
+            self._metrics.failed(_LOOKING, error.code, reason)
+        if reason != said:
+            log.warning("%s waits: %s", self._stream.name, reason)
+        return reason
+
+    @contextmanager
+    def _told_when_slow(self) -> Iterator[None]:
+        """Say what is waited for where a broker takes its time; the clients do so after half a minute."""
+        servers = self.client.servers
+
+        def tell() -> None:
+            log.warning("%s waits for an answer of Kafka at %s", self._stream.name, servers)
+            self._metrics.waits(f"Kafka at {servers} does not answer")
+
+        timer = threading.Timer(_SLOW_SECONDS, tell)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()

@@ -1,0 +1,187 @@
+"""The partitions of one worker: how they come, run, stop and go.
+
+What is in memory of a partition may be thrown away at any moment; then it is restored from what is durable.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+
+from microdata import GuaranteeError
+from service.kafka import Committed, FinalError, GroupToken, KafkaError, Partition
+from service.worker.connections import Connections
+from service.worker.metrics import Metrics
+from service.worker.partition import InputPartition
+from service.worker.restoring import PartitionError, recreated_input, recreated_state
+from service.worker.stream import Stream
+from service.worker.topics import TopicError
+from service.worker.transactions import Transactions
+from service.worker.trouble import Trouble
+from service.worker.watch import TopicWatch, held
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 5.0
+"""How often the topics are looked at while nothing is committed."""
+
+
+class Ownership:
+    """`running` are the partitions that are restored and take events; `stopped` wait for an operator, with why."""
+
+    def __init__(self, stream: Stream, connections: Connections, transactions: Transactions, metrics: Metrics) -> None:
+        self.running: dict[Partition, InputPartition] = {}
+        self.stopped: dict[Partition, str] = {}
+        self._stream = stream
+        self._connections = connections
+        self._transactions = transactions
+        self._metrics = metrics
+        self._trouble = Trouble("restoring partitions", metrics)
+        self._failures: Counter[Partition] = Counter()
+        self._watch = TopicWatch(connections.client, stream)
+        self._look_at = 0.0
+
+    # -- coming ------------------------------------------------------------------------------------------------------
+
+    def join(self) -> None:
+        """Become a member of the stream's group."""
+        consumer = self._connections.consumer
+        consumer.subscribe([self._stream.input], self._on_assigned, self._on_revoked, self._on_revoked)
+
+    def _on_assigned(self, partitions: list[Partition]) -> None:
+        log.info("assigned: %s", ", ".join(f"{p.topic}/{p.number}" for p in partitions) or "nothing")
+
+    def _on_revoked(self, partitions: list[Partition]) -> None:
+        """Revoked or lost: the engine is dropped at once, its uncommitted work with it."""
+        for place in partitions:
+            self.running.pop(place, None)
+            self.stopped.pop(place, None)
+
+    def take_over(self, token: GroupToken) -> None:
+        """Restore what is assigned and not yet running; a partition that cannot go on stops with its reason."""
+        waiting = self._waiting()
+        if not waiting or self._trouble.pause or self._transactions.trouble.pause:
+            return
+        try:
+            if not self.topics_hold():
+                waiting = self._waiting()
+                if not waiting:
+                    return
+            if max(place.number for place in waiting) >= self._connections.topics.input_partitions:
+                # The input has grown. Clients opened before may not know the new partitions of the state topic.
+                self._connections.look_at_topics()
+                self.discard()
+                waiting = self._waiting()
+            # A transaction that this worker left open would make the committed offsets unstable: end it first.
+            self._transactions.ready()
+            self._end_open_transactions(waiting)
+            committed = self._connections.consumer.committed(waiting)
+            for place in waiting:
+                self._failures[place] += 1
+                self._restore(place, committed[place], token)
+                del self._failures[place]
+        except FinalError:
+            raise
+        except KafkaError as error:
+            self._trouble.note(error)
+        else:
+            self._trouble.over()
+
+    def _waiting(self) -> list[Partition]:
+        """What is to be restored; what could not be comes last, so that it holds up nobody else."""
+        assigned = self._connections.consumer.assignment()
+        waiting = [place for place in assigned if place not in self.running and place not in self.stopped]
+        return sorted(waiting, key=lambda place: (self._failures[place], place))
+
+    def _end_open_transactions(self, waiting: list[Partition]) -> None:
+        for place in waiting:
+            owner = self._connections.restorer.open_owner(place)
+            if owner is not None:
+                log.warning("%s/%d: ending a transaction that its last owner has left open", *place)
+                self._transactions.end_left_open(owner)
+
+    def _restore(self, place: Partition, committed: Committed | None, token: GroupToken) -> None:
+        started, restorer = time.monotonic(), self._connections.restorer
+        self._metrics.step(f"restoring {place.topic}/{place.number}")
+        try:
+            partition = restorer.restore(place, committed) or self._transactions.claim(
+                place, token, lambda: restorer.begin(place)
+            )
+        except (PartitionError, GuaranteeError) as error:
+            self.halt(place, str(error))
+            return
+        self._connections.consumer.seek(place, partition.position)
+        self._connections.consumer.resume([place])
+        self.running[place] = partition
+        self._metrics.restored(place, partition, time.monotonic() - started)
+        log.info("%s/%d: restored %d rows, going on at %d", *place, len(partition.rows), partition.position)
+
+    # -- running -----------------------------------------------------------------------------------------------------
+
+    def guarded(self, place: Partition, step: Callable[[], None]) -> None:
+        """An engine that breaks its own guarantee stops its partition; nothing of it leaves."""
+        try:
+            step()
+        except GuaranteeError as error:
+            self._metrics.refused_release()
+            self.halt(place, f"the engine refused its own release: {error}")
+
+    def topics_hold(self) -> bool:
+        """Whether the topics are still those that this worker knows; if not, its partitions stop or are restored.
+
+        The id of a topic never comes back: what was read before this look was read from the topic that it has seen.
+        """
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+        topics = self._connections.topics
+        input_id, state_id, _ = seen = self._watch.look()
+        if seen == held(topics):
+            return True
+        for place in list(self.running):
+            if input_id != topics.input_id:
+                self.halt(place, recreated_input(place, self._stream))
+            elif state_id != topics.state_id:
+                self.halt(place, recreated_state(place, self._stream))
+        self.discard()
+        try:
+            self._connections.look_at_topics()
+        except TopicError as error:
+            for place in self._connections.consumer.assignment() - self.stopped.keys():
+                self.halt(place, str(error))
+        return False
+
+    def watch_topics(self) -> None:
+        """Look at the topics now and then, also while there is nothing to commit."""
+        if time.monotonic() >= self._look_at and self.running:
+            try:
+                self.topics_hold()
+            except KafkaError as error:  # whoever commits looks again, and minds
+                log.debug("the topics cannot be looked at (%s)", error)
+
+    # -- going -------------------------------------------------------------------------------------------------------
+
+    def halt(self, place: Partition, reason: str) -> None:
+        """Stop one partition until an operator has looked; the others go on."""
+        log.error("partition stopped: %s", reason)
+        self.stopped[place] = reason
+        self.let_go(place)
+
+    def let_go(self, place: Partition) -> None:
+        """Forget what is in memory of a partition; it is restored from what is durable."""
+        self.running.pop(place, None)
+        if place in self._connections.consumer.assignment():
+            with suppress(KafkaError):  # what comes of it nevertheless belongs to no partition that runs
+                self._connections.consumer.pause([place])
+
+    def discard(self) -> None:
+        """Forget the producer and every engine: what is durable decides."""
+        self._transactions.discard()
+        for place in list(self.running):
+            self.let_go(place)
+
+    def close(self) -> None:
+        """Forget everything; what is pending stays with the next owner."""
+        self.running.clear()
+        self._watch.close()

@@ -1,0 +1,114 @@
+"""The transactions of one worker: what leaves, dead letters, states and consumed offsets, all of it or nothing.
+
+After any abort or unclear commit the producer is thrown away: nothing is resumed from memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from typing import TypeAlias
+
+from service.kafka import (
+    AbortableError,
+    Client,
+    Committed,
+    FinalError,
+    GroupToken,
+    KafkaError,
+    Partition,
+    TransactionalProducer,
+)
+from service.publishing.messages import dead_letter
+from service.worker.metrics import Metrics
+from service.worker.partition import InputPartition, Settlement
+from service.worker.restoring import StateNote
+from service.worker.stream import Stream
+from service.worker.trouble import Trouble
+
+Settlements: TypeAlias = Mapping[Partition, Settlement]
+
+
+class Transactions:
+    """Settles partitions under one transactional id, `owner`; `now` gives the time that is written to records."""
+
+    def __init__(self, client: Client, stream: Stream, owner: str, now: Callable[[], int], metrics: Metrics) -> None:
+        self.owner = owner
+        self.trouble = Trouble("committing", metrics)
+        self._client = client
+        self._stream = stream
+        self._now = now
+        self._producer: TransactionalProducer | None = None
+
+    def commit(self, token: GroupToken, settlements: Settlements) -> None:
+        """Settle these partitions in one transaction."""
+        self._transact(self.ready(), token, settlements)
+
+    def ready(self) -> TransactionalProducer:
+        """The producer. Opening it ends what this worker may have left open, and shuts out who used its id before."""
+        if self._producer is None:
+            producer = self._client.producer(self.owner)
+            try:
+                producer.init_transactions()
+            except BaseException:
+                producer.close()
+                raise
+            self._producer = producer
+        return self._producer
+
+    def claim(self, place: Partition, token: GroupToken, begin: Callable[[], InputPartition]) -> InputPartition:
+        """Begin a partition in which no stream is under way, before anything of it is taken.
+
+        Another stream may begin with the same output at the same moment. They share the producer's id: each shuts out
+        those who opened it before and then looks what they have committed, so at most one of them gets through.
+        """
+        token.require_current()
+        claimant = f"{self._stream.state_topic}.{place.number}"
+        with closing(self._client.producer(claimant)) as producer:
+            producer.init_transactions()
+            partition = begin()
+            settlement = partition.settle(partition.publish(), claimant)
+            self._transact(producer, token, {place: settlement})
+        partition.committed(settlement)
+        return partition
+
+    def end_left_open(self, owner: str) -> None:
+        """End what a dead worker has left open, so that nobody waits until the broker gives it up.
+
+        Whoever takes over a transactional id aborts what is open under it and shuts out its owner, should it live.
+        """
+        with closing(self._client.producer(owner)) as producer:
+            producer.init_transactions()
+
+    def discard(self) -> None:
+        """Forget the producer; the next one ends what this one has left open."""
+        if self._producer is not None:
+            self._producer.close()
+            self._producer = None
+
+    def _transact(self, producer: TransactionalProducer, token: GroupToken, settlements: Settlements) -> None:
+        """All bytes are encoded before the transaction opens, and it does not span a poll."""
+        stream, tick = self._stream, self._now()
+        records = {place: settlement.record for place, settlement in settlements.items()}
+        letters = [dead_letter(place, refused) for place, each in settlements.items() for refused in each.refused]
+        try:
+            producer.begin()
+            for settlement in settlements.values():
+                for number, values in settlement.published.messages.items():
+                    producer.produce(Partition(stream.output, number), values, timestamp_ms=tick)
+            if letters and stream.dead_letters is not None:
+                producer.produce(Partition(stream.dead_letters, 0), letters, timestamp_ms=tick)
+            offsets = {}
+            for place, record in records.items():
+                where, state = Partition(stream.state_topic, place.number), settlements[place].state
+                written = producer.produce_and_wait(where, record, str(place.number).encode(), tick)
+                note = StateNote(written, state.sequence, str(state.origin.topic_id))
+                offsets[place] = Committed(state.position, note.encode())
+            producer.flush()
+            producer.send_offsets(offsets, token)
+            producer.commit()
+        except (AbortableError, FinalError):
+            # One that cannot be aborted either is ended by the producer that takes over its id.
+            with suppress(KafkaError):
+                producer.abort()
+            raise
