@@ -70,6 +70,8 @@ _LONGEST_POLL = 1.0
 """A poll that waits longer would hide from the outside that the loop turns, and from the loop that it shall end."""
 _LAG_SECONDS = 5.0
 """How often the broker is asked how far the input goes."""
+_LAG_PATIENCE = 1.0
+"""How long all answers may take; meanwhile nothing is polled."""
 _LOOK_SECONDS = 5.0
 """How often the topics are looked at while nothing is committed."""
 _THIN_SECONDS = 60.0
@@ -322,10 +324,11 @@ class Worker:
         if time.monotonic() < self._lag_at:
             return
         self._lag_at = time.monotonic() + _LAG_SECONDS
+        end = time.monotonic() + _LAG_PATIENCE
         for place, partition in self._partitions.items():
-            self.metrics.step("measuring the lag")
             try:
-                self.metrics.lagging(place, max(0, self._consumer.watermarks(place).high - partition.position))
+                until = self._consumer.end(place, max(0.0, end - time.monotonic()))
+                self.metrics.lagging(place, max(0, until - partition.position))
             except KafkaError as error:  # whatever it is: who needs the broker will find out
                 self._measuring.note(error)
                 self._lag_at += self._measuring.pause

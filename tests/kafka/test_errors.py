@@ -247,6 +247,17 @@ def test_of_the_codes_of_librdkafka_itself_few_are_final():
     assert isinstance(of_librdkafka(ck.KafkaError(own["_TRANSPORT"], "broken", fatal=True)), FatalError)
 
 
+def test_measuring_the_lag_does_not_hold_up_polling_until_a_mute_broker_answers(bench):
+    bench.town.client = bench.town.world.client(client_id="worker", request_timeout_ms=60_000)
+    worker = bench.begin()
+    fault = bench.broker.spoil("ListOffsets", None, lambda call: _of_worker(call) and _about("input")(bench, call))
+    started = time.monotonic()
+    worker._measure_lag()
+    assert time.monotonic() - started < 20
+    assert not bench.broker.is_due(fault)
+    assert "measuring the lag" in worker.metrics.status()["trouble"]
+
+
 CLAIMS = {"Produce": [13, 51, 74, 75, 78, 89, 100, 103], "TxnOffsetCommit": [-1, 14, 16], "EndTxn": [-1, 16, 51]}
 
 

@@ -13,7 +13,6 @@ from service.kafka.naming import naming
 from service.kafka.port import Partition, RecordBatch, Watermarks
 
 _STAMP = itemgetter(1)
-_ENDS = (ck.OFFSET_BEGINNING, ck.OFFSET_END)
 
 
 def watermarks_of(connection: Connection, consumer: Any, partition: Partition) -> Watermarks:
@@ -23,12 +22,19 @@ def watermarks_of(connection: Connection, consumer: Any, partition: Partition) -
     end for the first offset too, as if everything were gone.
     """
     with naming(partition.topic), connection.translated():
-        return Watermarks(*(_offset(connection, consumer, partition, end) for end in _ENDS))
+        low = _offset(consumer, partition, ck.OFFSET_BEGINNING, connection.timeout)
+        return Watermarks(low, _offset(consumer, partition, ck.OFFSET_END, connection.timeout))
 
 
-def _offset(connection: Connection, consumer: Any, partition: Partition, end: int) -> int:
+def end_of(connection: Connection, consumer: Any, partition: Partition, timeout: float) -> int:
+    """Last (stable) offset of a partition."""
+    with naming(partition.topic), connection.translated():
+        return _offset(consumer, partition, ck.OFFSET_END, timeout)
+
+
+def _offset(consumer: Any, partition: Partition, end: int, timeout: float) -> int:
     asked = ck.TopicPartition(*partition, end)  # in place of a time, as the protocol has it
-    (answer,) = consumer.offsets_for_times([asked], timeout=connection.timeout)
+    (answer,) = consumer.offsets_for_times([asked], timeout=timeout)
     if answer.error is not None:
         raise ck.KafkaException(answer.error)
     if answer.offset < 0:
