@@ -51,7 +51,7 @@ from service.worker.restoring import PartitionError, Restorer, StateNote, recrea
 from service.worker.settings import WorkerSettings
 from service.worker.state import State
 from service.worker.stream import Stream
-from service.worker.topics import TopicError, check_settings, prepare
+from service.worker.topics import MissingTopicError, TopicError, check_settings, prepare
 from service.worker.trouble import Trouble
 from service.worker.watch import TopicWatch, held
 
@@ -508,7 +508,7 @@ class Worker:
                 del self._restore_failures[place]
         except FinalError:
             raise
-        except KafkaError as error:
+        except (KafkaError, TopicError) as error:
             self._restoring.note(error)
         else:
             self._restoring.over()
@@ -542,6 +542,8 @@ class Worker:
         self._discard()
         try:
             self._look_at_topics()
+        except MissingTopicError as error:  # until it is back, the next look finds the same difference
+            raise RetriableError(str(error), error.code) from error
         except TopicError as error:
             for place in self._consumer.assignment() - self._stopped.keys():
                 self._halt(place, str(error))
