@@ -10,8 +10,9 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,13 +23,24 @@ import yaml
 
 from microdata import Boxes, PortcullisError, Publication, boxes_from, encode
 from privacy import audit
-from service.kafka import Client, KafkaSettings, Partition, RetriableError, UnknownTopicError, connect
+from service.kafka import (
+    Client,
+    FinalError,
+    KafkaError,
+    KafkaSettings,
+    Partition,
+    TopicExistsError,
+    connect,
+)
 from service.policy import Policy, load_policy
-from service.ports import free_port
+from service.ports import free_port, listening
 from service.sample import COUNTRIES, EDUCATION, ITEMS, sample_events
 
 _BATCH = 2_000
 _PARTITIONS = 2
+_PAUSE = 0.5
+"""Between two tries to write orders."""
+_READ_SECONDS = 30.0
 _SEED = 2010
 _START_SECONDS = 600.0
 """The first start ever compiles the kernels, which takes a minute or two on a slow machine."""
@@ -86,6 +98,10 @@ class Demo:
             policy["schema"]["public"].append("order")
         self._policy_path.write_text(yaml.safe_dump(policy, sort_keys=False))
         self._log = directory / "log"
+        if port:
+            # Not only its broker: whoever listens there could be another Kafka, which would get the demo's orders.
+            for each in listening("127.0.0.1", port, "choose another port with --port (0 takes any free one)"):
+                each.close()
         self._port = port or free_port()
         self.bootstrap = f"127.0.0.1:{self._port}"
         self._status_port = free_port()
@@ -100,12 +116,8 @@ class Demo:
     def __enter__(self) -> Self:
         try:
             self._start("broker", "--port", str(self._port))
-            client = self._client()
-            _eventually(lambda: _answers(client), "the embedded broker does not answer")
-            admin = client.admin()
             for topic in ("orders.raw", "orders.safe", "orders.dead"):
-                admin.create_topic(topic, _PARTITIONS)
-            admin.close()
+                _eventually(partial(self._created, topic), "the embedded broker does not answer")
             self._start(
                 "run", str(self._policy_path), "--bootstrap", self.bootstrap, "--status-port", str(self._status_port)
             )
@@ -141,6 +153,19 @@ class Demo:
     def _client(self) -> Client:
         return connect(KafkaSettings(bootstrap_servers=self.bootstrap))
 
+    def _created(self, topic: str) -> bool:
+        self.check_alive()
+        try:
+            with closing(self._client().admin()) as admin:
+                admin.create_topic(topic, _PARTITIONS)
+        except TopicExistsError:  # it was created, and its broker too busy to say so
+            return True
+        except FinalError:
+            raise
+        except KafkaError:
+            return False
+        return True
+
     def check_alive(self) -> None:
         """Raise when a part has died."""
         for process in self._processes:
@@ -170,20 +195,18 @@ class Demo:
         return bool(done >= self.produced)
 
     def _produce(self) -> None:
-        producer = self._client().producer("demo-producer")
-        producer.init_transactions()
-        for place, table in enumerate(_orders(self._events)):
-            if self._stop.is_set():
-                break
-            values = [msgspec.json.encode(row) for row in table.to_pylist()]
-            producer.begin()
-            producer.produce(Partition("orders.raw", place % _PARTITIONS), values)
-            producer.flush()
-            producer.commit()
-            self.produced += len(values)
-            if self._rate is not None:
-                self._stop.wait(len(values) / self._rate)
-        producer.close()
+        with closing(Writer(self._client(), "demo-producer")) as writer:
+            for number, table in enumerate(_orders(self._events)):
+                values = [msgspec.json.encode(row) for row in table.to_pylist()]
+                while not self._stop.is_set() and not writer.write(
+                    Partition("orders.raw", number % _PARTITIONS), values
+                ):
+                    self._stop.wait(_PAUSE)
+                if self._stop.is_set():
+                    break
+                self.produced += len(values)
+                if self._rate is not None:
+                    self._stop.wait(len(values) / self._rate)
 
     def audit(self) -> DemoAudit:
         """Join what was published with what was produced, and check it as a stranger would."""
@@ -222,7 +245,7 @@ class Demo:
         for number in range(_PARTITIONS):
             place = Partition("orders.safe", number)
             low, high = reader.watermarks(place)
-            for batch in reader.read(place, low, high, 30.0):
+            for batch in reader.read(place, low, high, _READ_SECONDS):
                 for value in batch.values:
                     cluster = msgspec.json.decode(value or b"{}")
                     known = whole.setdefault(cluster["cluster"], cluster)
@@ -230,6 +253,58 @@ class Demo:
                         known["rows"] += cluster["rows"]
         reader.close()
         yield from whole.values()
+
+
+class Writer:
+    """Writes batches of records, each once, whatever a broker says meanwhile."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self._client = client
+        self._name = name
+        self._opened = ExitStack()
+        self._is_open = False
+        self._begun: int | None = None
+        """Where the topic ended before the batch was tried for the first time."""
+
+    def write(self, place: Partition, values: list[bytes]) -> bool:
+        """Whether they are there now; if not, try the same ones again."""
+        try:
+            self._open()
+            if not self._arrived(place):
+                self._transact(place, values)
+        except FinalError:
+            raise
+        except KafkaError:
+            self.close()
+            return False
+        self._begun = None
+        return True
+
+    def _open(self) -> None:
+        """A producer that opens ends what the one before has left open."""
+        if not self._is_open:
+            self._reader = self._opened.enter_context(closing(self._client.reader()))
+            self._producer = self._opened.enter_context(closing(self._client.producer(self._name)))
+            self._producer.init_transactions()
+            self._is_open = True
+
+    def _arrived(self, place: Partition) -> bool:
+        """Whether an earlier try has worked, though nobody said so."""
+        end = self._reader.watermarks(place).high
+        if self._begun is None:
+            self._begun = end
+        return any(len(batch) > 0 for batch in self._reader.read(place, self._begun, end, _READ_SECONDS))
+
+    def _transact(self, place: Partition, values: list[bytes]) -> None:
+        self._producer.begin()
+        self._producer.produce(place, values)
+        self._producer.flush()
+        self._producer.commit()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._opened.close()
+        self._is_open = False
 
 
 def _orders(events: int) -> Iterator[pa.Table]:
@@ -248,18 +323,6 @@ def _publication(
     classes[released] = np.repeat(np.arange(len(clusters)), sizes)
     boxes: Boxes = boxes_from(policy.schema, [cluster["generalization"] for cluster in clusters])
     return Publication(table, classes, boxes)
-
-
-def _answers(client: Client) -> bool:
-    admin = client.admin()
-    try:
-        admin.list_topics()
-    except (RetriableError, UnknownTopicError):
-        return False
-    else:
-        return True
-    finally:
-        admin.close()
 
 
 def _eventually(done: Any, complaint: str) -> None:

@@ -149,6 +149,9 @@ class GroupConsumer(Protocol):
     def watermarks(self, partition: Partition) -> Watermarks:
         """The log's first offset and last stable offset, asked of the broker."""
 
+    def end(self, partition: Partition, timeout: float) -> int:
+        """The log's last stable offset, asked of a broker that has so many seconds to answer."""
+
     def close(self) -> None:
         """Leave the group; partitions still owned are revoked first."""
 

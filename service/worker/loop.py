@@ -55,6 +55,8 @@ _LONGEST_POLL = 1.0
 """A poll that waits longer would hide from the outside that the loop turns, and from the loop that it shall end."""
 _LAG_SECONDS = 5.0
 """How often the broker is asked how far the input goes."""
+_LAG_PATIENCE = 1.0
+"""How long all answers may take; meanwhile nothing is polled."""
 _THIN_SECONDS = 60.0
 """How often it is said of a partition that it is too thin."""
 
@@ -296,11 +298,11 @@ class Worker:
         if time.monotonic() < self._lag_at:
             return
         self._lag_at = time.monotonic() + _LAG_SECONDS
+        end = time.monotonic() + _LAG_PATIENCE
         for place, partition in self._owned.running.items():
-            self.metrics.step("measuring the lag")
             try:
-                high = self._connections.consumer.watermarks(place).high
-                self.metrics.lagging(place, max(0, high - partition.position))
+                until = self._connections.consumer.end(place, max(0.0, end - time.monotonic()))
+                self.metrics.lagging(place, max(0, until - partition.position))
             except KafkaError as error:  # whatever it is: who needs the broker will find out
                 self._measuring.note(error)
                 self._lag_at += self._measuring.pause

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from microdata import GuaranteeError
-from service.kafka import Committed, FinalError, GroupToken, KafkaError, Partition
+from service.kafka import Committed, FinalError, GroupToken, KafkaError, Partition, RetriableError
 from service.worker.connections import Connections
 from service.worker.metrics import Metrics
 from service.worker.partition import InputPartition
 from service.worker.restoring import PartitionError, recreated_input, recreated_state
 from service.worker.stream import Stream
-from service.worker.topics import TopicError
+from service.worker.topics import MissingTopicError, TopicError
 from service.worker.transactions import Transactions
 from service.worker.trouble import Trouble
 from service.worker.watch import TopicWatch, held
@@ -85,7 +85,7 @@ class Ownership:
                 del self._failures[place]
         except FinalError:
             raise
-        except KafkaError as error:
+        except (KafkaError, TopicError) as error:
             self._trouble.note(error)
         else:
             self._trouble.over()
@@ -147,6 +147,8 @@ class Ownership:
         self.discard()
         try:
             self._connections.look_at_topics()
+        except MissingTopicError as error:  # until it is back, the next look finds the same difference
+            raise RetriableError(str(error), error.code) from error
         except TopicError as error:
             for place in self._connections.consumer.assignment() - self.stopped.keys():
                 self.halt(place, str(error))

@@ -32,6 +32,14 @@ _MESSAGE_OVERHEAD = 1024
 class TopicError(UnavailableError):
     """A topic that a stream cannot run with as it is; whoever mends it lets the stream go on."""
 
+    code = "UNFIT_TOPIC"
+
+
+class MissingTopicError(TopicError):
+    """A topic that does not exist, or that its brokers do not show at the moment."""
+
+    code = UnknownTopicError.own_code
+
 
 @dataclass(frozen=True)
 class Topics:
@@ -74,7 +82,7 @@ def _existing(admin: Admin, name: str, settings: WorkerSettings) -> TopicDescrip
         return admin.describe_topic(name)
     except UnknownTopicError:
         if not settings.create_topics:
-            raise TopicError(f"topic {name!r} does not exist; create it, or set create_topics") from None
+            raise MissingTopicError(f"topic {name!r} does not exist; create it, or set create_topics") from None
     try:
         admin.create_topic(name, settings.partitions)
         log.info("created topic %s with %d partitions", name, settings.partitions)

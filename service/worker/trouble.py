@@ -8,6 +8,7 @@ import time
 
 from service.kafka import KafkaError
 from service.worker.metrics import Metrics
+from service.worker.topics import TopicError
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ class Trouble:
         self._until = 0.0
         self._seen: dict[str, float] = {}
 
-    def note(self, error: KafkaError) -> None:
+    def note(self, error: KafkaError | TopicError) -> None:
         """It did not work: count it, say it unless it was said, and wait longer than the last time."""
         now = time.monotonic()
         if now - self._seen.get(error.code, -_QUIET_SECONDS) >= _QUIET_SECONDS:

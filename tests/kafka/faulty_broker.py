@@ -25,7 +25,7 @@ class Fault:
     """What the next request of a kind is answered with."""
 
     request: str
-    code: int
+    code: int | None
     when: Callable[[Call], bool]
     done: bool
     whole: bool
@@ -41,7 +41,7 @@ class FaultyBroker(Broker):
     def spoil(
         self,
         request: str,
-        code: int,
+        code: int | None,
         when: Callable[[Call], bool] = lambda _: True,
         *,
         done: bool = False,
@@ -49,7 +49,8 @@ class FaultyBroker(Broker):
     ) -> Fault:
         """Answer the next such request with a code: instead of doing what it asks for, or (`done`) after doing it.
 
-        The code stands where the answer is about single partitions, groups or topics; with `whole` at its top.
+        The code stands where the answer is about single partitions, groups or topics; with `whole` at its top. Without
+        a code there is no answer, neither to what comes behind it on the same connection.
         """
         fault = Fault(request, code, when, done, whole)
         self._faults.append(fault)
@@ -69,6 +70,8 @@ class FaultyBroker(Broker):
         if fault is None:
             return await super()._response(api, call)
         self._faults.remove(fault)
+        if fault.code is None:
+            await asyncio.Event().wait()
         # A broker that knows nothing gives an answer of the right shape, and nothing comes of it.
         response = await api.answer(call if fault.done else call._replace(node=_blank(call.node)))
         if response is not None:

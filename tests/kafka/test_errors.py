@@ -36,9 +36,10 @@ AFTER_ALL = [-1, 7, 13, 14, 15, 16, 20, 56, NEVER_SENT_TO_US]
 class Bench:
     """A worker that is turned by hand, on a broker that refuses on demand."""
 
-    def __init__(self, client: str, broker: FaultyBroker, stack: contextlib.ExitStack) -> None:
+    def __init__(self, client: str, broker: FaultyBroker, stack: contextlib.ExitStack, partitions: int = 1) -> None:
         self.broker = broker
-        self.town = Town(World(client, broker.bootstrap, stack), k=2)
+        self.partitions = partitions
+        self.town = Town(World(client, broker.bootstrap, stack), partitions, k=2)
         self.town.client = self.town.world.client(
             client_id="worker",
             session_timeout_ms=10_000,
@@ -76,7 +77,8 @@ class Bench:
         self.fed += 2
 
     def left(self) -> list[int]:
-        values = self.broker.committed(Partition(self.stream.output, 0))
+        places = [Partition(self.stream.output, number) for number in range(self.partitions)]
+        values = [value for place in places for value in self.broker.committed(place)]
         return [row["trace"] for value in values for row in json.loads(value)["rows"]]
 
 
@@ -89,8 +91,6 @@ class Case:
     when: Callable[[Bench, Call], bool] = lambda _, __: True
     whole: bool = False
     killers: tuple[int, ...] = ()
-    telling: tuple[int, ...] = ()
-    """Codes that are an answer here, not an error: the topic is missing, or there already."""
 
 
 def _about(role: str) -> Callable[[Bench, Call], bool]:
@@ -142,7 +142,7 @@ CASES = {
     "join": Case("JoinGroup", _rejoin, killers=(22, 23, 25, 27, 79, 81)),
     "sync": Case("SyncGroup", _rejoin, killers=(22, 25, 27)),
     "heartbeat": Case("Heartbeat", killers=(22, 25, 27)),
-    "topic settings": Case("DescribeConfigs", _look, killers=(41, 42), telling=(3, 100)),
+    "topic settings": Case("DescribeConfigs", _look, killers=(3, 41, 42, 100)),
     "creating a topic": Case("CreateTopics", _look, killers=(41, 38, 42)),
 }
 WRITES = {
@@ -160,7 +160,7 @@ def bench(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setattr(trouble, "LONGEST_PAUSE", 0.1)
     monkeypatch.setattr(loop, "_LAG_SECONDS", 0.0)
     with FaultyBroker() as broker, contextlib.ExitStack() as stack:
-        yield Bench(request.param, broker, stack)
+        yield Bench(request.param, broker, stack, request.node.callspec.params.get("partitions", 1))
 
 
 def blips(bench: Bench, case: Case, codes: list[int], *, done: bool = False) -> KafkaError | None:
@@ -195,7 +195,6 @@ def blips(bench: Bench, case: Case, codes: list[int], *, done: bool = False) -> 
 def sweep(bench: Bench, case: Case, codes: list[int], *, at_once: int, done: bool = False) -> None:
     bench.begin()
     ended = {}
-    codes = [code for code in codes if code not in case.telling]
     for first in range(0, len(codes), at_once):
         some = codes[first : first + at_once]
         error = blips(bench, case, some, done=done)
@@ -243,3 +242,47 @@ def test_of_the_codes_of_librdkafka_itself_few_are_final():
     assert final == denied | {"_INVALID_ARG", "_NOT_CONFIGURED", "_NOT_IMPLEMENTED", "_UNSUPPORTED_FEATURE"}
     assert isinstance(of_librdkafka(ck.KafkaError(own["_DESTROY_BROKER"])), RetriableError)
     assert isinstance(of_librdkafka(ck.KafkaError(own["_TRANSPORT"], "broken", fatal=True)), FatalError)
+
+
+def test_measuring_the_lag_does_not_hold_up_polling_until_a_mute_broker_answers(bench):
+    bench.town.client = bench.town.world.client(client_id="worker", request_timeout_ms=60_000)
+    worker = bench.begin()
+    fault = bench.broker.spoil("ListOffsets", None, lambda call: _of_worker(call) and _about("input")(bench, call))
+    started = time.monotonic()
+    worker._measure_lag()
+    assert time.monotonic() - started < 20
+    assert not bench.broker.is_due(fault)
+    assert "measuring the lag" in worker.metrics.status()["trouble"]
+
+
+CLAIMS = {"Produce": [13, 51, 74, 75, 78, 89, 100, 103], "TxnOffsetCommit": [-1, 14, 16], "EndTxn": [-1, 16, 51]}
+
+
+@pytest.mark.parametrize(("request_name", "partitions"), [(name, len(codes)) for name, codes in CLAIMS.items()])
+def test_a_claim_survives_a_blip_of_what_may_pass(bench, request_name, partitions):
+    """One partition for each code: its claim meets it."""
+
+    def of_claim(number: int) -> Callable[[Call], bool]:
+        return lambda call: call.body.transactional_id == f"{bench.stream.state_topic}.{number}"
+
+    faults = [
+        bench.broker.spoil(request_name, code, of_claim(number)) for number, code in enumerate(CLAIMS[request_name])
+    ]
+    worker = bench.begin()
+    bench.turn_until(lambda: len(worker._owned.running) == partitions)
+    assert not any(map(bench.broker.is_due, faults))
+    assert worker.metrics.status()["stopped"] == {}
+    bench.feed()
+    bench.turn_until(lambda: len(bench.left()) == bench.fed)
+
+
+ENDS = {"produce": 29, "producer id": 53, "committed offsets": 30, "reading the state": 29, "topic settings": 29}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_what_is_final_ends_a_worker_with_its_code_and_loses_nothing(bench, name):
+    bench.begin()
+    error = blips(bench, CASES[name], [ENDS[name]])
+    assert isinstance(error, FinalError)
+    assert error.code == name_of(ENDS[name])
+    assert sorted(bench.left()) == list(range(bench.fed))

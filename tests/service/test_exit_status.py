@@ -68,6 +68,7 @@ def test_the_documentation_has_the_same_table():
     "arguments",
     [
         ("broker", "--port", "{port}"),
+        ("demo", "--port", "{port}"),
         ("serve", "--data", "{data}", "--port", "{port}"),
         ("run", str(POLICY), "--bootstrap", "127.0.0.1:1", "--status-port", "{port}"),
     ],

@@ -9,7 +9,7 @@ from typing import Any
 import confluent_kafka as ck
 
 from service.kafka.confluent.connection import Code, Connection, translate
-from service.kafka.confluent.records import batches_of, note_of, watermarks_of
+from service.kafka.confluent.records import batches_of, end_of, note_of, watermarks_of
 from service.kafka.errors import FatalError, FinalError, GoneError, InstanceTakenError
 from service.kafka.membership import Membership, taken
 from service.kafka.port import Committed, GroupToken, Partition, PartitionsCallback, RecordBatch, Watermarks
@@ -208,6 +208,10 @@ class ConfluentConsumer:
     def watermarks(self, partition: Partition) -> Watermarks:
         """The log's first offset and last stable offset."""
         return watermarks_of(self._connection, self._consumer, partition)
+
+    def end(self, partition: Partition, timeout: float) -> int:
+        """The log's last stable offset."""
+        return end_of(self._connection, self._consumer, partition, timeout)
 
     def close(self) -> None:
         """Leave the group."""

@@ -24,6 +24,7 @@ from service.kafka.errors import (
 from service.kafka.port import Committed, GroupToken, Partition
 
 _GRACE_SECONDS = 2.0
+_GIVEN_UP = {"_PURGE_QUEUE", "_PURGE_INFLIGHT", "_STATE"}
 
 
 class ConfluentProducer:
@@ -54,7 +55,7 @@ class ConfluentProducer:
 
     def begin(self) -> None:
         """Open a transaction."""
-        self._failure = None
+        self._failure, self._failed_topic = None, ""
         self._waiting.clear()
         with self._in_transaction():
             self._producer.begin_transaction()
@@ -129,7 +130,18 @@ class ConfluentProducer:
         """Wait until everything is acknowledged."""
         self._require_delivered()
         if self._failure is not None:
-            raise _abortable(translate(self._failure)).about(self._failed_topic)
+            error = _abortable(self._explained(translate(self._failure)))
+            raise error.about(self._failed_topic) if self._failed_topic else error
+
+    def _explained(self, error: KafkaError) -> KafkaError:
+        """Why a transaction was given up, where librdkafka has only said that it was: asked for another, it tells."""
+        if error.code in _GIVEN_UP:
+            try:
+                with self._connection.translated():
+                    self._producer.begin_transaction()
+            except KafkaError as cause:
+                return cause
+        return error
 
     def _require_delivered(self) -> None:
         with self._in_transaction():
@@ -208,7 +220,7 @@ class ConfluentProducer:
             with self._connection.translated():
                 yield
         except KafkaError as error:
-            raise _abortable(error) from error
+            raise _abortable(self._explained(error)) from error
 
 
 def _abortable(error: KafkaError) -> KafkaError:

@@ -16,12 +16,30 @@ _STAMP = itemgetter(1)
 
 
 def watermarks_of(connection: Connection, consumer: Any, partition: Partition) -> Watermarks:
-    """First and last (stable) offset of a partition."""
+    """First and last (stable) offset of a partition.
+
+    Two questions: `get_watermark_offsets` asks both at once, and where one is refused it may forget that and give the
+    end for the first offset too, as if everything were gone.
+    """
     with naming(partition.topic), connection.translated():
-        answer = consumer.get_watermark_offsets(ck.TopicPartition(*partition), timeout=connection.timeout)
-    if answer is None:
-        raise RetriableError(f"{partition}: no watermarks within {connection.timeout} s")
-    return Watermarks(*answer)
+        low = _offset(consumer, partition, ck.OFFSET_BEGINNING, connection.timeout)
+        return Watermarks(low, _offset(consumer, partition, ck.OFFSET_END, connection.timeout))
+
+
+def end_of(connection: Connection, consumer: Any, partition: Partition, timeout: float) -> int:
+    """Last (stable) offset of a partition."""
+    with naming(partition.topic), connection.translated():
+        return _offset(consumer, partition, ck.OFFSET_END, timeout)
+
+
+def _offset(consumer: Any, partition: Partition, end: int, timeout: float) -> int:
+    asked = ck.TopicPartition(*partition, end)  # in place of a time, as the protocol has it
+    (answer,) = consumer.offsets_for_times([asked], timeout=timeout)
+    if answer.error is not None:
+        raise ck.KafkaException(answer.error)
+    if answer.offset < 0:
+        raise RetriableError(f"{partition}: the broker named no offset")
+    return int(answer.offset)
 
 
 def note_of(committed: Any) -> str:

@@ -12,7 +12,7 @@ from kafka.structs import TopicPartition
 
 from service.kafka.errors import FatalError, GoneError, InstanceTakenError, KafkaError
 from service.kafka.kafka_python.connection import config_of, opened, translated, unpacking
-from service.kafka.kafka_python.records import batch_of, watermarks_of
+from service.kafka.kafka_python.records import batch_of, end_of, watermarks_of
 from service.kafka.membership import Membership, taken
 from service.kafka.port import Committed, GroupToken, Partition, PartitionsCallback, RecordBatch, Watermarks
 from service.kafka.settings import KafkaSettings
@@ -184,6 +184,10 @@ class KafkaPythonConsumer:
     def watermarks(self, partition: Partition) -> Watermarks:
         """The log's first offset and last stable offset."""
         return watermarks_of(self._consumer, partition)
+
+    def end(self, partition: Partition, timeout: float) -> int:
+        """The log's last stable offset."""
+        return end_of(self._consumer, partition, int(timeout * 1000))
 
     def close(self) -> None:
         """Leave the group."""

@@ -18,6 +18,13 @@ def watermarks_of(consumer: Any, partition: Partition) -> Watermarks:
         return Watermarks(low, consumer.end_offsets([place])[place])
 
 
+def end_of(consumer: Any, partition: Partition, timeout_ms: int) -> int:
+    """Last (stable) offset of a partition."""
+    place = TopicPartition(*partition)
+    with naming(partition.topic), translated():
+        return int(consumer.end_offsets([place], timeout_ms=timeout_ms)[place])
+
+
 def batch_of(partition: Partition, records: list[Any]) -> RecordBatch:
     """Records of one partition as columns."""
     return RecordBatch(

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 from test_cycle import RAW, STATE, Hall, event
 
-from service.kafka import GoneError, Partition, RetriableError
+from service.kafka import GoneError, Partition, RetriableError, UnknownTopicError
 from service.worker.state import State
 
 
@@ -114,6 +114,16 @@ def test_an_output_with_other_partitions_is_looked_at_anew_and_loses_nothing(hal
     traces = [row["trace"] for cluster in hall.output() for row in cluster["rows"]]
     assert sorted(traces) == list(range(42))
     assert hall.paper.logs[Partition("safe", 1)], "new partitions are used"
+
+
+def test_an_output_that_is_not_shown_while_it_is_looked_at_anew_stops_nothing(hall, monkeypatch):
+    monkeypatch.setattr("service.worker.trouble.FIRST_PAUSE", 0.0)
+    hall.paper.grown["safe"] = 2
+    hall.paper.errors["settings of safe"] = UnknownTopicError("there is none")
+    hall.cycle(4)
+    assert not hall.paper.errors
+    assert sorted(row["trace"] for cluster in hall.output() for row in cluster["rows"]) == [0, 1]
+    assert not hall.worker.metrics.status()["stopped"]
 
 
 def test_topics_that_cannot_be_looked_at_commit_nothing_and_cost_nothing(hall, monkeypatch):
