@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from load_tests.generators import (
     ADULT_MISSING,
@@ -41,10 +40,19 @@ from load_tests.quality.page import (
     print_figures,
     write_page,
 )
-from load_tests.stream_baselines import DynamicGroup
-from microdata import Boxes, Publication, Table, class_loss, seeded_words
-from static_algos import median_query_error
-from stream_algos import Batch, Castle, Engine, IncognitoW, MondrianW, Release, SabreW, _split_kernels
+from microdata import Boxes, Table, class_loss, seeded_words
+from stream_algos import (
+    Batch,
+    Castle,
+    DynamicGroup,
+    Engine,
+    IncognitoW,
+    MondrianW,
+    Release,
+    SabreW,
+    _split_kernels,
+    workload_error,
+)
 
 PAGE = "quality-stream-results.md"
 PUSH = 1_000
@@ -83,27 +91,7 @@ class Outcome:
 
     def workload_error(self, window: int, selectivity: float = 0.1) -> float:
         """Median relative error of random queries on each window of the stream, averaged over the windows."""
-        classes, release = np.full(len(self.table), -1), self.release
-        classes[release.members] = np.repeat(np.arange(len(release)), np.diff(release.starts))
-        return workload_error(
-            self.table, classes, Boxes(self.table.schema, release.lo, release.hi), window, selectivity
-        )
-
-
-def workload_error(
-    table: Table, classes: NDArray[np.int64], boxes: Boxes, window: int, selectivity: float = 0.1
-) -> float:
-    """The same for rows in these classes (-1: not released)."""
-    errors = []
-    for start in range(0, len(table) - window + 1, window):
-        rows = np.arange(start, start + window)
-        present, labels = np.unique(classes[rows], return_inverse=True)
-        hidden = int(len(present) > 0 and present[0] < 0)
-        chosen = present[hidden:]
-        some = Boxes(table.schema, boxes.lo[chosen], boxes.hi[chosen])
-        part = Publication(table.take(rows), (labels - hidden).astype(np.int32), some)
-        errors.append(median_query_error(part, selectivity=selectivity, queries=2_000))
-    return float(np.mean(errors))
+        return workload_error(self.table, self.release, window, selectivity) or 0.0
 
 
 def run(kind: type[Engine], table: Table, **given: Any) -> Outcome:
@@ -116,6 +104,11 @@ def run(kind: type[Engine], table: Table, **given: Any) -> Outcome:
     releases.append(engine.flush())
     seconds = time.process_time() - started
     return Outcome(table, Release.concat(releases), seconds, getattr(engine, "steps", {}))
+
+
+def condensed(table: Table, k: int) -> Outcome:
+    """The groups of dynamicGroup at the end of the stream, as published: without a bound on the delay."""
+    return run(DynamicGroup, table, k=k, first=8_000, window={"size": len(table), "advance": len(table)})
 
 
 Runs = Mapping[str, Sequence[Outcome]]
@@ -294,7 +287,7 @@ class Clusters:
             table = adult(NUMBERS)
             runs = both_formations([table] * len(deltas), [{"k": k, "delta": delta} for delta in deltas])
             chart = panel(f"loss, k = {k}", "δ", deltas, runs, loss)
-            rival = DynamicGroup(table.schema, k, 8_000).loss(table.quasi)
+            rival = condensed(table, k).loss
             charts.append(Panel(chart.title, "δ", deltas, {**chart.series, CONDENSED: [rival] * len(deltas)}))
         last = [Panel(c.title, "δ", c.x[-1:], {name: line[-1:] for name, line in c.series.items()}) for c in charts]
         return Figure(
@@ -312,14 +305,14 @@ class Clusters:
         delta, usual, persons, thetas = 20_000, 200, self.few((50, 100, 200, 300, 400)), self.few(THETAS)
         table = adult(NUMBERS_UNSKEWED)
         by_k = both_formations([table] * len(persons), [{"k": k, "delta": delta} for k in persons])
-        rival = {k: DynamicGroup(table.schema, k, 8_000).publish(table.quasi) for k in {*persons, usual}}
+        rival = {k: condensed(table, k) for k in {*persons, usual}}
         chart = panel("workload error", "k", persons, by_k, lambda one: one.workload_error(delta))
-        groups = [workload_error(table, *rival[k], delta) for k in persons]
+        groups = [rival[k].workload_error(delta) for k in persons]
         by_theta = {
             name: [line[persons.index(usual)].workload_error(delta, theta) for theta in thetas]
             for name, line in by_k.items()
         }
-        by_theta[CONDENSED] = [workload_error(table, *rival[usual], delta, theta) for theta in thetas]
+        by_theta[CONDENSED] = [rival[usual].workload_error(delta, theta) for theta in thetas]
         charts = (
             Panel("workload error, θ = 0.1", "k", persons, {**chart.series, CONDENSED: groups}),
             Panel(f"workload error, k = {usual}", "θ", thetas, by_theta),

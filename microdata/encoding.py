@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_DOWN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -320,10 +320,14 @@ def _shortened(written: pa.Array, cast: pa.Array) -> NDArray[np.bool_]:
 
 
 def _is_kept(label: str, number: float) -> bool:
-    """Whether the float, rounded to as many digits as were written, is what was written."""
+    """Whether the float, rounded to as many digits as were written, is what was written.
+
+    Half of a unit may have been rounded up or down: those who write numbers do not agree on that.
+    """
     try:
         written = Decimal(label.strip())
     except InvalidOperation:
         return False
     digits = len("".join(map(str, written.as_tuple().digits)).rstrip("0")) or 1
-    return not np.isfinite(number) or Decimal(f"{number:.{min(digits, _MOST_DIGITS)}g}") == written
+    ways = (Context(prec=min(digits, _MOST_DIGITS), rounding=half) for half in (ROUND_HALF_UP, ROUND_HALF_DOWN))
+    return not np.isfinite(number) or any(way.create_decimal_from_float(number) == written for way in ways)

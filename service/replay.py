@@ -36,7 +36,7 @@ from service.publishing.messages import MessageEncoder
 from service.publishing.publication import Publication
 from service.publishing.rows import Rows
 from service.report import Asked, DelayBin, Delays, Point, Refused, ReplayReport, Result
-from stream_algos import Batch, Engine, InOrder, Release
+from stream_algos import Batch, Engine, InOrder, Release, Workload
 
 BATCH = 1 << 14
 """Events that are pushed at once. What is decided, and when, does not depend on it."""
@@ -153,13 +153,14 @@ class Tally:
 class Replay:
     """One pass of a policy's engine over events."""
 
-    def __init__(self, policy: Policy, *, seed: int | None = None, rate: float = 1000.0) -> None:
+    def __init__(self, policy: Policy, *, seed: int | None = None, rate: float = 1000.0, queries: bool = False) -> None:
         self.policy, self.schema, self.rate, self.seed = policy, policy.schema, rate, seed
         # Whole clusters are held against the gate; who wants them in order gets their rows in order after that.
         ordered = getattr(policy.parameters, "order", "shuffled") == "arrival"
         self.engine: Engine = policy.engine(words=words(seed), **({"order": "shuffled"} if ordered else {}))
         self._in_order = InOrder(len(policy.schema.quasi)) if ordered else None
         self.tally = Tally()
+        self._workload = Workload(self.schema) if queries else None
         self.refused: Counter[tuple[str, Reason]] = Counter()
         self._gate = Gate(self.schema, self.engine.models())
         self._rows = Rows.empty(self.schema)
@@ -197,6 +198,8 @@ class Replay:
         self._rows.append(events, events.positions / self.rate)
         self.tally.totals["events"] += len(events)
         batch = self._rows.batch(at)
+        if self._workload:
+            self._workload.take(batch)
         last = int(max(events.positions.max(initial=-1), *(refused.offset for refused in events.refused), -1))
         for start in range(0, max(len(batch), 1), BATCH):
             some = batch.take(slice(start, start + BATCH))
@@ -220,6 +223,8 @@ class Replay:
         if not passed.all():
             raise GuaranteeError(f"the gate refused {int((~passed).sum())} of {len(release)} clusters; nothing is kept")
         self.tally.decided(self.schema, step)
+        if self._workload:
+            self._workload.decided(release)
         self._remember(step)
         leaving = self._in_order.pass_on(release, step.pending) if self._in_order else release
         self.tally.left(leaving)
@@ -290,7 +295,9 @@ class Replay:
                 )
                 for model in self.engine.models()
             ],
+            largest_share=self._gate.largest_share,
             loss=tally.loss(),
+            workload_error=self._workload.error() if self._workload else None,
             loss_over_time=list(tally.points()),
             delays=self._delays() if decided else None,
             engine=dict(self.engine.status()),

@@ -39,7 +39,7 @@ def replay(
     loaded = load_policy(policy)
     if getattr(loaded.parameters, "order", "shuffled") == "arrival":
         warn("warning: order: arrival tells which output is which input to whoever knows the order of the events")
-    run = Replay(loaded, seed=seed, rate=rate)
+    run = Replay(loaded, seed=seed, rate=rate, queries=bool(report or html))
     with progress_bar() as progress:
         replay_file(run, events, out, progress=progress)
     made = run.report(time.monotonic() - started)
@@ -66,6 +66,10 @@ def _say(made: ReplayReport) -> None:
             f"{made.released} of {made.events} events released in {made.clusters} clusters{reused}, {made.suppressed} "
             f"suppressed; loss {made.loss:.4f} (0 nothing lost, 1 all)"
         )
+    if made.largest_share is not None:
+        say(f"largest share of one person in a cluster: {made.largest_share:.1%}")
+    if made.workload_error is not None:
+        say(f"workload error, median of random counting queries: {made.workload_error:.1%}")
     if made.delays:
         delays = made.delays
         say(f"delay in events: median {delays.p50}, 99 % within {delays.p99}, longest {delays.max}")

@@ -26,6 +26,8 @@ class Gate:
         self._reusable = all(model.survives_adding for model in models)
         self.achieved: dict[str, float] = {}
         """What the clusters that passed have achieved, by model: the least safe of them counts."""
+        self.largest_share: float | None = None
+        """Of one person in the rows of a cluster that passed; rows that left later with its box are not counted."""
 
     def passes(self, decisions: Release, rows: Rows, published: Mapping[int, tuple[bytes, bytes]]) -> NDArray[np.bool_]:
         """Whether each cluster may leave. `published` holds the boxes that left before, by cluster id."""
@@ -78,6 +80,8 @@ class Gate:
     def _note(self, groups: Groups, passed: NDArray[np.bool_]) -> None:
         if not passed.any():
             return
+        share = float((groups.most[passed] / groups.rows[passed]).max())
+        self.largest_share = max(share, self.largest_share or 0.0)
         for model in self._models:
             values = model.achieved(groups)[passed]
             worse = min if model.more_is_safer else max

@@ -27,6 +27,8 @@ def replay_html(report: ReplayReport) -> str:
 
 
 SUPPRESSED = "Share of the decided events that never leave, since too few persons came within the delay."
+SHARE = "of one person in the rows of a cluster"
+QUERIES = "median of random counting queries"
 REUSED = "Share of the released events that left alone, with a box published before."
 
 
@@ -39,6 +41,8 @@ def tiles(report: ReplayReport) -> str:
         + tile(percent(report.suppressed_share), "suppressed", f"{number(report.suppressed)} events")
         + tile(number(report.clusters), "clusters")
         + tile("–" if report.loss is None else percent(report.loss), "mean loss")
+        + tile("–" if report.largest_share is None else percent(report.largest_share), "largest share", SHARE)
+        + tile("–" if report.workload_error is None else percent(report.workload_error), "workload error", QUERIES)
         + tile(number(delays.p50 if delays else None), "median delay", "events")
         + tile(number(delays.max if delays else None), "longest delay", "events")
         + "</div>"

@@ -51,7 +51,11 @@ class ReplayReport(Section):
     clusters: int
     reused: int = Field(description="rows that were released with a box published before")
     guarantees: list[Result]
+    largest_share: float | None = Field(description="of one person in the rows of a cluster; null where none left")
     loss: float | None = Field(description="mean over the released events; null where none is")
+    workload_error: float | None = Field(
+        description="median error of counting queries, mean over stretches of 10,000 events; null where not measured"
+    )
     loss_over_time: list[Point]
     delays: Delays | None = Field(description="null where nothing was decided")
     engine: dict[str, float] = Field(description="the engine's own numbers at the end")

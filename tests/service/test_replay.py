@@ -353,3 +353,48 @@ def test_the_course_of_a_long_stream_stays_short():
     assert sum(sums[0] for _, sums in stretches) == 10_000
     assert len(stretches) == service.replay.MOST_POINTS
     assert {sums[0] for end, sums in stretches if end <= 10_000} == {course.width}
+
+
+@pytest.mark.parametrize(
+    "guarantee",
+    [
+        "{algorithm: mondrian_w, t: 0.4, k: 4, window: {size: 40, advance: 20}}",
+        "{algorithm: incognito_w, t: 0.4, k: 4, window: {size: 40, advance: 20}}",
+        "{algorithm: dynamic_group, k: 4, window: {size: 40, advance: 20}, first: 20}",
+    ],
+)
+def test_the_algorithms_to_compare_with_are_reached(portcullis, events, guarantee):
+    (events / "policy.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee))
+    result = replayed(portcullis, events, "--report", events / "report.json")
+    assert result.exit_code == 0, result.output
+    clusters = [json.loads(line) for line in (events / "safe.jsonl").read_text().splitlines()]
+    assert sum(len(cluster["rows"]) for cluster in clusters) == 90
+    assert min(len(cluster["rows"]) for cluster in clusters) >= 4
+    report = json.loads((events / "report.json").read_text())
+    assert report["asked"]["algorithm"] in guarantee
+    assert {one["model"]: one["asked"] for one in report["guarantees"]}["k-anonymity"] == 4
+    assert all(one["holds"] for one in report["guarantees"])
+    assert report["workload_error"] > 0
+
+
+def test_the_largest_share_of_a_person_is_told(portcullis, events):
+    """Who comes often may have most of a cluster, whatever the engine is."""
+    header, *lines = table_text(90).splitlines()
+    often = [line for number, line in enumerate(lines) for _ in range(30 if number == 20 else 1)]
+    (events / "events.csv").write_text("\n".join([header, *often]) + "\n")
+    for guarantee in (WINDOWED.replace("size: 40", "size: 80"), CASTLE.replace("30", "60")):
+        (events / "policy.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee))
+        html = events / "replay.html"
+        result = replayed(portcullis, events, "--report", events / "report.json", "--html", html)
+        assert result.exit_code == 0, result.output
+        share = json.loads((events / "report.json").read_text())["largest_share"]
+        assert 0.5 < share < 1
+        assert f"largest share of one person in a cluster: {share:.1%}" in result.stdout
+        assert "of one person in the rows of a cluster" in html.read_text()
+
+
+def test_queries_are_asked_only_for_a_report(portcullis, events):
+    assert "workload error" not in replayed(portcullis, events).output
+    asked = replayed(portcullis, events, "--html", events / "replay.html")
+    assert "workload error, median of random counting queries: " in asked.output
+    assert "workload error" in (events / "replay.html").read_text()

@@ -6,11 +6,22 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from microdata import Cancelled, Category, GuaranteeError, Number, Publication
+from microdata import (
+    Cancelled,
+    Category,
+    GuaranteeError,
+    Number,
+    PersonSource,
+    Publication,
+    Schema,
+    Table,
+    geometry,
+)
 from privacy import Groups, KAnonymity, TCloseness, check
 from static_algos import Burel, Sabre
+from static_algos._refine_kernels import LINES, fill_block, find_cut
 from static_algos.limits import close_limits, references_of
-from static_algos.refine import refine_classes
+from static_algos.refine import _room, _whole, refine_classes
 from tests.static_algos.bucket_tables import COUNTRIES, one_attribute, persons_of, table_of, tables
 
 SALARY = Number("salary", 0, 9, integer=True)
@@ -143,3 +154,28 @@ def test_a_refinement_that_ignores_its_limits_is_caught(monkeypatch):
     monkeypatch.setattr("static_algos.refine.refine_classes", halves)
     with pytest.raises(GuaranteeError, match="t-closeness"):
         Sabre(t=0.05, k=2).anonymize(table_of_rows(400))
+
+
+def wide_rows(columns, rows=200):
+    """Many quasi-identifiers of two neighbouring values, and a last one over its whole domain."""
+    random = np.random.default_rng(7)
+    quasi = tuple(Number(f"q{column}", 0, 99, integer=True) for column in range(columns))
+    schema = Schema(PersonSource.ROW, quasi, (SALARY,))
+    values = random.integers(0, 2, (rows, columns)).astype(float)
+    values[:, -1] = random.permutation(rows) // 2
+    return Table(schema, np.arange(rows), values, random.integers(0, 10, (rows, 1)).astype(np.int32))
+
+
+@pytest.mark.parametrize("columns", [LINES, LINES + 1, 4 * LINES])
+def test_a_class_is_lined_up_by_a_bounded_number_of_quasi_identifiers(columns):
+    """Each line prices boxes in all of them, so the work would grow with the square of their number."""
+    table = wide_rows(columns)
+    limits = close_limits(table, 5, Fraction(1, 5), references_of(table))
+    block, desk = _room(columns, limits, len(table))
+    fill_block(table.quasi, limits, _whole(table), np.arange(len(table), dtype=np.int32), block)
+    desk.sequence[:] = -1
+    cut = find_cut(geometry(table.schema), limits, block, desk, 0, len(table))
+    lined_up = {number // 2 for number in np.flatnonzero((desk.sequence >= 0).any(axis=1))}
+    assert LINES <= len(lined_up) <= LINES + 1, "and the first, which is the place to judge them"
+    assert cut.sequence // 2 == columns - 1, "the one that gains most is among them"
+    assert groups_of(table, refined(table, 0.2, 5)).persons.min() >= 5

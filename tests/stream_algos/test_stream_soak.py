@@ -24,6 +24,7 @@ ENGINES = {
     "burel_w": ("burel_w", {**WINDOWS, "beta": 2.0}),
     "mondrian_w": ("mondrian_w", {**WINDOWS, "t": 0.3}),
     "incognito_w": ("incognito_w", {**WINDOWS, "t": 0.3}),
+    "dynamic_group": ("dynamic_group", WINDOWS),
 }
 
 
