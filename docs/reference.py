@@ -26,7 +26,7 @@ from service.api import ServiceSettings, create_app
 from service.cli.commands import COMMANDS, load
 from service.demo import POLICY
 from service.kafka import KafkaSettings
-from service.policy import PolicyFile, parse_policy
+from service.policy import DEFAULT, data_kinds, parse_policy, policy_file
 from service.problems import KINDS, PREFIX
 from service.kafka import (
     DeniedError,
@@ -44,8 +44,6 @@ from service.kafka.codes import NAMES, kind_of
 from service.worker.metrics import Metrics
 from service.worker.settings import WorkerSettings
 from service.worker.stream import stream_of
-from static_algos import STATIC_ALGORITHMS
-from stream_algos import STREAM_ALGORITHMS
 
 NOTE = "*Generated from the code by `docs/reference.py` when this site is built.*"
 
@@ -82,7 +80,8 @@ def on_files(files: Any, config: Any) -> Any:
 def algorithms() -> str:
     """Every algorithm from its module's docstring and its parameter model."""
     parts = ["# Algorithms"]
-    for where, catalogue in (("tables", STATIC_ALGORITHMS), ("streams", STREAM_ALGORITHMS)):
+    rooms = [("tables", kind.algorithms) for kind in data_kinds()] + [("streams", kind.engines) for kind in data_kinds()]
+    for where, catalogue in rooms:
         for entry in catalogue:
             idea, _, example = inspect.getdoc(sys.modules[entry.algorithm.__module__]).partition("\n>>> ")
             parts += [f"## `{entry.name}` (for {where})", _text(inspect.getdoc(entry.algorithm)), _text(idea)]
@@ -95,11 +94,13 @@ def algorithms() -> str:
 
 def policy() -> str:
     """The sections of a policy from its models."""
-    schema = PolicyFile.model_json_schema()
-    parts = ["# Policy", "See [Policies](../policies.md) for what it means.", _fields(schema)]
-    for name, section in sorted(schema.get("$defs", {}).items()):
-        if "properties" in section:
-            parts += [f"## {name}", _text(section.get("description", "")), _fields(section, schema["$defs"])]
+    parts = ["# Policy", "See [Policies](../policies.md) for what it means."]
+    for kind in data_kinds():
+        schema = policy_file(kind).model_json_schema()
+        parts += [f"# `data: {kind.name}`"] * (kind.name != DEFAULT) + [_fields(schema)]
+        for name, section in sorted(schema.get("$defs", {}).items()):
+            if "properties" in section:
+                parts += [f"## {name}", _text(section.get("description", "")), _fields(section, schema["$defs"])]
     return "\n\n".join(parts)
 
 

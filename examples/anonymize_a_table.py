@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 
 from microdata import write_published
+from service.kinds.records.tables import anonymize_table
 from service.policy import load_policy
-from service.tables import anonymize_table
 
 ADULT = Path(__file__).parent / "adult"
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "adult-safe.csv")

@@ -12,7 +12,7 @@ from decimal import Decimal
 from enum import Enum
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,9 @@ class Number:
     quantiles: tuple[float, ...] = ()
     """Values that cut the declared distribution of a sensitive number into equally likely parts, `low` and `high` left
     out; empty where every value of the grid counts alike."""
+
+    numeric: ClassVar[bool] = True
+    """Whether a value is a number; else it is a label."""
 
     def __post_init__(self) -> None:
         given = f"{_shown(self.low)} … {_shown(self.high)}"
@@ -125,6 +128,43 @@ class Number:
         share = np.interp(self.values(), cuts, np.linspace(0.0, 1.0, len(cuts)))
         return np.rint(share * _RANKS).astype(np.int64)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a generalized value may be called; nothing, because it is an interval."""
+        return ()
+
+    def declaration(self) -> dict[str, Any]:
+        """All that decides how a value is encoded and published, as JSON."""
+        return {
+            "name": self.name,
+            "domain": [float(self.low), float(self.high)],
+            "integer": self.integer,
+            "step": self.step,
+            # Only where they are given: policies without keep their fingerprint.
+            **({"quantiles": self.quantiles} if self.quantiles else {}),
+        }
+
+    def code_of(self, text: str) -> int | None:
+        """The place on the grid that is nearest to a number written as text; None where it is none."""
+        try:
+            return round((float(text) - self.low) / (self.grid or 1.0))
+        except (ValueError, OverflowError):
+            return None
+
+    def label(self, first: int, last: int) -> str:
+        """The values from one code to another, for people."""
+        grid = self.grid or 1.0
+        one, other = f"{self.low + first * grid:g}", f"{self.low + last * grid:g}"
+        return one if one == other else f"{one} … {other}"
+
+    def domain(self) -> list[float | str]:
+        """Every value of the grid as it is published, by its code."""
+        return [int(value) if self.integer else float(value) for value in self.values()]
+
+    def spread(self, count: int) -> NDArray[np.float64]:
+        """So many encoded values from all over the domain."""
+        return np.where(np.arange(count) % 2, self.low, self.high).astype(np.float64)
+
     def on_grid(self, index: NDArray[Any]) -> NDArray[np.float64]:
         """Values at these places of the grid, as a person would write them (0.3, not 0.30000000000000004)."""
         assert self.grid is not None, "a continuous domain has no grid"
@@ -159,6 +199,9 @@ class Category:
     hierarchy: Hierarchy
     other: str | None = None
 
+    numeric: ClassVar[bool] = False
+    """Whether a value is a number; else it is a label."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "other", self.other and self.other.strip())
         if self.other is not None and self.other not in self.hierarchy.codes:
@@ -168,6 +211,33 @@ class Category:
     def size(self) -> int:
         """Number of leaves."""
         return self.hierarchy.size
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a generalized value may be called: every node of the hierarchy."""
+        return tuple(self.hierarchy.labels)
+
+    def declaration(self) -> dict[str, Any]:
+        """All that decides how a value is encoded and published, as JSON."""
+        tree = self.hierarchy
+        return {"name": self.name, "tree": [tree.labels, tree.parent.tolist()], "other": self.other}
+
+    def code_of(self, text: str) -> int | None:
+        """The leaf of this label; None where there is none."""
+        return self.hierarchy.codes.get(text.strip())
+
+    def label(self, first: int, last: int) -> str:
+        """The values from one code to another, for people."""
+        leaves = self.hierarchy.leaves
+        return leaves[first] if first == last else f"{leaves[first]} … {leaves[last]}"
+
+    def domain(self) -> list[float | str]:
+        """Every leaf as it is published, by its code."""
+        return list(self.hierarchy.leaves)
+
+    def spread(self, count: int) -> NDArray[np.float64]:
+        """So many encoded values from all over the domain."""
+        return (np.arange(count) % self.size).astype(np.float64)
 
 
 Attribute: TypeAlias = Number | Category

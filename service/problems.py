@@ -14,11 +14,9 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, Field
 
 from microdata import DataError, DiskFullError, GuaranteeError, InfeasibleError, PortcullisError, SchemaError
-from service.policy import PolicyError, PolicyFile
+from service.policy import PolicyError, data_kinds, policy_file
 from service.policy import Problem as PolicyProblem
 from service.policy.policy import at_parameter
-from static_algos import STATIC_ALGORITHMS
-from stream_algos import STREAM_ALGORITHMS
 
 PREFIX = "urn:portcullis:problem:"
 
@@ -125,6 +123,14 @@ def problem_of(error: PortcullisError, names: Collection[str] = ()) -> Problem:
             return problem("bad-policy", _sentence(without_given(str(error), names)))
 
 
+def utf8_text(raw: bytes, part: str) -> str:
+    """The text of a part of a request."""
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ProblemError("bad-upload", f"The {part} is not UTF-8 text.") from None
+
+
 def _policy_problem(problems: Collection[PolicyProblem], names: Collection[str]) -> Problem:
     infeasible = all(one.nearest is not None and one.path.startswith("guarantee") for one in problems)
     places = [Place(path=one.path, reason=without_given(one.reason, names), nearest=one.nearest) for one in problems]
@@ -154,11 +160,14 @@ def without_given(reason: str, names: Collection[str] = ()) -> str:
 @cache
 def _own_words() -> frozenset[str]:
     """Keys, values and patterns of policies and parameters."""
-    schemas = [PolicyFile.model_json_schema(by_alias=True)]
+    schemas: list[dict[str, Any]] = []
     names: list[str] = []
-    for catalogue in (STATIC_ALGORITHMS, STREAM_ALGORITHMS):
-        schemas += [entry.parameters.model_json_schema() for entry in catalogue]
-        names += catalogue.names()
+    for kind in data_kinds():
+        names.append(kind.name)
+        schemas.append(policy_file(kind).model_json_schema(by_alias=True))
+        for catalogue in (kind.algorithms, kind.engines):
+            schemas += [entry.parameters.model_json_schema() for entry in catalogue]
+            names += catalogue.names()
     return frozenset([*names, *(word for schema in schemas for word in _schema_words(schema))])
 
 

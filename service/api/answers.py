@@ -183,6 +183,7 @@ class AlgorithmAnswer(Answer):
     model_config = _like(
         {
             "name": "sabre",
+            "data": "records",
             "runs_on": "table",
             "summary": "t-closeness: classes that draw from buckets of similar values in proportion.",
             "guarantees": ["k-anonymity", "t-closeness"],
@@ -191,6 +192,7 @@ class AlgorithmAnswer(Answer):
     )
 
     name: str
+    data: str = Field(description="the kind of data that it is for, as policies name it")
     runs_on: Literal["table", "stream"]
     summary: str
     guarantees: list[str]

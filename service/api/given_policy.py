@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from microdata import Hierarchy, HierarchyError
-from service.policy import Policy, PolicyError, Problem, parse_policy
-from service.policy.errors import dotted
-from service.policy.hierarchies import Hierarchies
+from service.kinds import kind_of
+from service.policy import Policy, parse_policy
 from service.policy.text import parse_text
-from service.problems import ProblemError
+from service.problems import utf8_text
 
 EXAMPLE: dict[str, Any] = {
     "name": "shop",
@@ -35,48 +33,6 @@ HIERARCHIES_PART = {
 
 def given_policy(raw: bytes, hierarchies: Mapping[str, bytes]) -> tuple[Policy, str]:
     """The policy in this YAML or JSON text, and as JSON that needs no file beside it."""
-    mapping = parse_text(_text(raw, "policy"))
-    trees = Hierarchies(None)
-    for path, field in _fields(mapping):
-        name = field.get("hierarchy")
-        if isinstance(name, str):
-            field["hierarchy"] = _inline(name, hierarchies, trees, f"{path}.hierarchy")
+    mapping = parse_text(utf8_text(raw, "policy"))
+    kind_of(mapping).embed(mapping, hierarchies)
     return parse_policy(mapping), json.dumps(mapping, ensure_ascii=False)
-
-
-def _text(raw: bytes, part: str) -> str:
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ProblemError("bad-upload", f"The {part} is not UTF-8 text.") from None
-
-
-def _fields(mapping: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    schema = mapping.get("schema")
-    if not isinstance(schema, dict):
-        return
-    for role in ("quasi", "sensitive"):
-        fields = schema.get(role)
-        for name, field in fields.items() if isinstance(fields, dict) else ():
-            if isinstance(field, dict):
-                yield dotted(("schema", role, name)), field
-
-
-def _inline(name: str, hierarchies: Mapping[str, bytes], trees: Hierarchies, path: str) -> dict[str, Any]:
-    raw = hierarchies.get(name.replace("\\", "/").rpartition("/")[2])
-    if raw is None:
-        reason = "names a file; send it along as a part `hierarchies` with this file name, or write the tree inline"
-        raise PolicyError([Problem(path, reason)])
-    try:
-        return _nested(trees.from_text(_text(raw, "hierarchy")))
-    except HierarchyError as error:
-        raise PolicyError([Problem(path, str(error))]) from None
-
-
-def _nested(tree: Hierarchy) -> dict[str, Any]:
-    """The tree as a policy writes it."""
-    below: list[dict[str, Any]] = [{} for _ in tree.labels]
-    for node in range(len(tree.labels) - 1, 0, -1):
-        parent = below[int(tree.parent[node])]
-        parent[tree.labels[node]] = dict(reversed(below[node].items())) or None
-    return {tree.labels[0]: dict(reversed(below[0].items())) or None}

@@ -18,8 +18,8 @@ from service.api.answers import as_json, shown_job
 from service.api.context import InService, JobId, Reader, Service, visible_job
 from service.api.errors import answer, documented
 from service.jobs import JobView
+from service.kinds import report_page
 from service.problems import ProblemError, problem
-from service.report import TableReport, report_html
 
 router = APIRouter(prefix="/v1/jobs/{job_id}", tags=["jobs"])
 
@@ -116,7 +116,7 @@ async def get_report(job_id: JobId, request: Request, service: InService, caller
 
 
 def _page(job: JobView) -> str:
-    return report_html(TableReport.model_validate_json(job.report or ""))
+    return report_page(job.report or "")
 
 
 def _finished(job: JobView) -> JobView:

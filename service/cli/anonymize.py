@@ -8,14 +8,11 @@ from typing import Annotated
 
 import typer
 
-from microdata import words, write_published
-from service.cli.findings import say_audit
+from service.cli.findings import say_verdict
 from service.cli.options import Overwrite, Report, ReportPage, Seed, warn_of_seed
 from service.cli.output import progress_bar, say_written, warn
 from service.cli.targets import check_targets
 from service.policy import load_policy
-from service.report import report_html
-from service.tables import anonymize_table, report_on
 
 
 def anonymize(
@@ -32,18 +29,18 @@ def anonymize(
     targets = {"--out": out, "--report": report, "--html": html}
     check_targets({"the table": table, "the policy": policy}, targets, overwrite=overwrite)
     loaded = load_policy(policy)
-    started = time.monotonic()
+    kind, started = loaded.data, time.monotonic()
     with progress_bar() as progress:
-        result = anonymize_table(loaded, table, seed=seed, progress=progress)
-        seconds = time.monotonic() - started
+        result = kind.anonymize(loaded, table, seed=seed, progress=progress)
+        seconds, seeded = time.monotonic() - started, seed is not None
         # Made before anything is written, so that a run that cannot be reported on leaves nothing behind.
-        made = report_on(loaded, result, seconds=seconds, repeatable=seed is not None) if report or html else None
-        write_published(result.publication, out, words=words(seed), progress=progress, formulas=loaded.table.formulas)
+        made = kind.report(loaded, result, seconds=seconds, repeatable=seeded) if report or html else None
+        kind.write(loaded, result, out, seed=seed, progress=progress)
     if made and report:
         report.write_text(made.model_dump_json(indent=2), encoding="utf-8")
     if made and html:
-        html.write_text(report_html(made), encoding="utf-8")
-    if len(result.refusals):
-        warn(f"warning: refused rows were left out\n{result.refusals.describe()}")
-    say_audit(result.audit)
+        html.write_text(kind.page(made), encoding="utf-8")
+    for warning in result.warnings:
+        warn(f"warning: {warning}")
+    say_verdict(result.verdict)
     say_written(out, seconds, report, html)

@@ -7,13 +7,10 @@ from typing import Annotated
 
 import typer
 
-import privacy
-from microdata import read_published, read_table
-from service.cli.findings import say_audit
+from service.cli.findings import say_verdict
 from service.cli.output import progress_bar, say_json, warn
 from service.exit_status import GUARANTEE_FAILED
 from service.policy import load_policy
-from service.tables import failures
 
 
 def audit(
@@ -25,18 +22,11 @@ def audit(
     """Check a published table against its original and a policy. Exit status 1 when a guarantee fails."""
     loaded = load_policy(policy)
     with progress_bar() as progress:
-        reading = read_table(original, loaded.schema, on_refused=loaded.table.on_refused, progress=progress)
-        result = privacy.audit(
-            reading.table, read_published(published, loaded.schema, formulas=loaded.table.formulas), loaded.models()
-        )
+        verdict = loaded.data.audit(loaded, published, {"original": original}, progress=progress)
     if as_json:
-        say_json(result.as_dict())
+        say_json(verdict.data)
     else:
-        say_audit(result)
-    if not result.holds:
-        # With several rows per person, what is published cannot prove how many persons stand behind a class.
-        verdict = (
-            "is not shown to hold, going by the fewest persons" if result.persons == "at least" else "does not hold"
-        )
-        warn(f"the guarantee {verdict}: {failures(result)}")
+        say_verdict(verdict)
+    if not verdict.holds:
+        warn(f"the guarantee {verdict.doubt}: {verdict.failures}")
         raise typer.Exit(GUARANTEE_FAILED)

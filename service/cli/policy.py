@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from microdata import read_sample
+from microdata import DataError, Sample, read_sample
 from service.cli.output import progress_bar, say, say_json, warn
 from service.exit_status import WRONG_USE
+from service.kinds import data_kinds
 from service.policy import Policy, PolicyError, load_policy
-from service.policy.table_check import TableCheck, check_table
-from service.proposal import propose
+from service.policy.data import Proposal, TableCheck
 
 policy = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -50,7 +50,7 @@ def _checked(file: Path, table: Path | None) -> tuple[Policy, TableCheck | None]
     if table is None:
         return loaded, None
     with progress_bar() as progress:
-        found = check_table(loaded, table, progress)
+        found = loaded.data.check(loaded, table, progress=progress)
     if found.problems:
         raise PolicyError(found.problems, source=f"{file} with {table}")
     return loaded, found
@@ -66,10 +66,7 @@ def _as_json(loaded: Policy, found: TableCheck | None) -> dict[str, Any]:
         "fingerprint": loaded.fingerprint(),
     }
     if found:
-        refused = [
-            {"field": field, "reason": reason.code, "rows": rows}
-            for (field, reason), rows in found.refusals.counts().items()
-        ]
+        refused = [one._asdict() for one in found.refused]
         result |= {"rows": found.rows, "refused": refused, "warnings": list(found.warnings)}
     return result
 
@@ -91,7 +88,7 @@ def init(
 ) -> None:
     """Propose a policy for a table: roles, domains and hierarchies, each guess with its reason."""
     sample = read_sample(table)
-    proposal = propose(sample, name=table.name.split(".")[0])
+    proposal = _proposed(sample, table.name.split(".")[0])
     path = proposal.write(out)
     for guess in proposal.guesses:
         say(f"{guess.name}: {guess.role} ({guess.reason})")
@@ -100,3 +97,13 @@ def init(
     for warning in proposal.warnings:
         warn(f"warning: {warning}")
     say(f"wrote {path}; read it, correct it, then run: portcullis policy check {path} --table {table}")
+
+
+def _proposed(sample: Sample, name: str) -> Proposal:
+    """The proposal of the first kind that recognises its data; the default, which takes any table, is asked last."""
+    default, *others = data_kinds()
+    for kind in (*others, default):
+        proposal = kind.propose(sample, name)
+        if proposal is not None:
+            return proposal
+    raise DataError("no kind of data recognises this table")

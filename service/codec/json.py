@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from microdata import Number, PersonSource, Reason, Schema, encode
+from microdata import PersonSource, Reason, Schema, encode
 from service.codec.events import MAX_EVENT_BYTES, WHOLE_RECORD, Events, Records, Refused, refused_records
 
 _ABSENT = msgspec.Raw(b"null")
@@ -31,7 +31,7 @@ class JsonCodec:
         self._encoded = replace(schema, public=())
         self._by_key = schema.person is PersonSource.KEY
         self._max_bytes = max_bytes
-        numbers = {a.name for a in (*schema.quasi, *schema.sensitive) if isinstance(a, Number)}
+        numbers = {a.name for a in (*schema.quasi, *schema.sensitive) if a.numeric}
         kinds: dict[str, tuple[Any, Any]] = {
             name: (float | None, None) if name in numbers else (str | int | None, None) for name in schema.fields()
         }

@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from microdata import silent
 from service.jobs.work import Task, work
-from static_algos import STATIC_ALGORITHMS
+from service.kinds import DataKind, data_kinds
 
-_ROWS = 64
-_ITEMS = ("lamp", "book", "tea")
-_ASKED = {"k": 2, "l": 2, "t": 0.9, "beta": 9}
-"""As many models as an algorithm takes, each so that an invented table can satisfy it."""
+log = logging.getLogger(__name__)
+
+_MOST_COLUMNS = 1_000
+_MOST_BYTES = 1 << 24
 
 
 def warm_up() -> None:
-    """Anonymize an invented table with every algorithm, and audit a result."""
+    """Anonymize the examples of every kind of data, and audit a result of each."""
+    for kind in data_kinds():
+        try:
+            _warm_up(kind)
+        except Exception as error:  # noqa: BLE001 - who needs it finds out; who does not is not kept waiting
+            log.warning("the examples of data %r cannot be run: %s", kind.name, type(error).__name__)
+
+
+def _warm_up(kind: DataKind) -> None:
     with TemporaryDirectory(prefix="portcullis-warm-up-") as folder:
-        table, out = Path(folder, "table.csv"), Path(folder)
-        rows = (f"{row},{row % 40},{'ab'[row % 2]},{_ITEMS[row % 3]}\n" for row in range(_ROWS))
-        table.write_text("id,age,city,item\n" + "".join(rows), encoding="utf-8")
-        for entry in STATIC_ALGORITHMS:
-            asked = {name: value for name, value in _ASKED.items() if name in entry.parameters.model_fields}
-            policy = _policy({"algorithm": entry.name, **asked})
-            work(Task("anonymize", policy, {"table": str(table)}, folder, len(_ASKED), _ROWS**3), silent)
-        inputs = {"published": str(out / "result.csv"), "original": str(table)}
-        work(Task("audit", policy, inputs, folder, len(_ASKED), _ROWS**3), silent)
-
-
-def _policy(guarantee: dict[str, Any]) -> str:
-    schema = {
-        "person": "id",
-        "quasi": {
-            "age": {"type": "number", "min": 0, "max": 99, "integer": True},
-            "city": {"type": "category", "hierarchy": {"Any": ["a", "b"]}},
-        },
-        "sensitive": {"item": {"type": "category", "hierarchy": {"Any": list(_ITEMS)}}},
-    }
-    return json.dumps({"name": "warm-up", "schema": schema, "guarantee": guarantee})
+        table, policy = Path(folder, "table.csv"), None
+        for example in kind.examples():
+            table.write_text(example.table, encoding="utf-8")
+            policy = json.dumps(example.policy)
+            work(Task("anonymize", policy, {"table": str(table)}, folder, _MOST_COLUMNS, _MOST_BYTES), silent)
+        if policy is not None:
+            inputs = {"published": str(Path(folder, "result.csv")), "original": str(table)}
+            work(Task("audit", policy, inputs, folder, _MOST_COLUMNS, _MOST_BYTES), silent)

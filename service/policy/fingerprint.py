@@ -11,39 +11,21 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from microdata import Attribute, Category, Schema
+from service.policy.file import DEFAULT
 
 DECODER_VERSION = 2
 """Raised whenever the same record would be encoded to another row than before."""
 
 
-def fingerprint(schema: Schema, guarantee: Mapping[str, Any], route: Mapping[str, Any]) -> str:
+def fingerprint(data: str, schema: Mapping[str, Any], guarantee: Mapping[str, Any], route: Mapping[str, Any]) -> str:
     """SHA-256, in hexadecimal, over the canonical JSON form."""
     content = {
         "decoder": DECODER_VERSION,
-        "schema": {
-            "person": schema.person if isinstance(schema.person, str) else {"source": schema.person.value},
-            "quasi": [_attribute(attribute) for attribute in schema.quasi],
-            "sensitive": [_attribute(attribute) for attribute in schema.sensitive],
-            "public": schema.public,
-            "weights": schema.weights,
-        },
+        "schema": schema,
         "guarantee": guarantee,
         "route": route,
+        # Only where it is another: policies that name no kind keep their fingerprint.
+        **({"data": data} if data != DEFAULT else {}),
     }
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _attribute(attribute: Attribute) -> dict[str, Any]:
-    if isinstance(attribute, Category):
-        tree = attribute.hierarchy
-        return {"name": attribute.name, "tree": [tree.labels, tree.parent.tolist()], "other": attribute.other}
-    return {
-        "name": attribute.name,
-        "domain": [float(attribute.low), float(attribute.high)],
-        "integer": attribute.integer,
-        "step": attribute.step,
-        # Only where they are given: policies without keep their fingerprint.
-        **({"quantiles": attribute.quantiles} if attribute.quantiles else {}),
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,31 +10,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from microdata import (
-    Attribute,
-    Category,
-    HierarchyError,
-    InfeasibleError,
-    Number,
-    Schema,
-    SchemaError,
-    Words,
-    system_words,
-)
-from privacy import Guarantee, Model, check_domains
-from service.policy.errors import PolicyError, Problem, dotted, shown, unknown_name
-from service.policy.file import CategoryField, NumberField, PolicyFile, StreamSection, TableSection
+from microdata import InfeasibleError, SchemaError, Words, system_words
+from service.policy.data import DataKind, kind_of, policy_file
+from service.policy.errors import PolicyError, Problem, shown, unknown_name
+from service.policy.file import PolicyFile, StreamSection, TableSection
 from service.policy.fingerprint import fingerprint
-from service.policy.hierarchies import Hierarchies
 from service.policy.text import parse_text, read_policy_text
 from service.policy.validation import validated
-from static_algos import STATIC_ALGORITHMS, StaticAlgorithm
-from stream_algos import STREAM_ALGORITHMS, Engine
-
-MAX_VALUES = 1_000_000
-"""Values of all sensitive domains together: there is one count for each of them."""
-MAX_FIELDS = 1_000
-"""Fields that a policy declares."""
+from stream_algos import Engine
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +25,10 @@ class Policy:
     """One policy for tables, streams and audits."""
 
     name: str
-    schema: Schema
+    data: DataKind
+    """The kind of data that it is about."""
+    schema: Any
+    """What the kind makes of the policy's schema; a `microdata.Schema` for records."""
     guarantee: Mapping[str, Any]
     """As it was given: `algorithm`, if any, and parameters."""
     parameters: BaseModel
@@ -60,41 +46,48 @@ class Policy:
         """What the policy can run."""
         if self.algorithm_name is None:
             return "audit"
-        return "table" if self.algorithm_name in STATIC_ALGORITHMS else "stream"
+        return "table" if self.algorithm_name in self.data.algorithms else "stream"
 
     @property
     def _given(self) -> dict[str, Any]:
         return {key: value for key, value in self.guarantee.items() if key != "algorithm"}
 
-    def algorithm(self) -> StaticAlgorithm:
+    def algorithm(self) -> Any:
         """The algorithm that makes a table safe."""
         if self.kind != "table" or self.algorithm_name is None:
-            raise PolicyError([_needs("a table", STATIC_ALGORITHMS.names(), self.algorithm_name)])
-        return STATIC_ALGORITHMS[self.algorithm_name].algorithm(**self._given)
+            raise PolicyError([_needs("a table", self.data.algorithms.names(), self.algorithm_name)])
+        return self.data.algorithms[self.algorithm_name].algorithm(**self._given)
 
     def engine(self, *, words: Words = system_words, **instead: Any) -> Engine:
         """A new engine that makes a stream safe; `instead` replaces parameters of the policy."""
         if self.kind != "stream" or self.algorithm_name is None:
-            raise PolicyError([_needs("a stream", STREAM_ALGORITHMS.names(), self.algorithm_name)])
-        return STREAM_ALGORITHMS[self.algorithm_name].algorithm(
+            raise PolicyError([_needs("a stream", self.data.engines.names(), self.algorithm_name)])
+        engine: Engine = self.data.engines[self.algorithm_name].algorithm(
             self.schema, words=words, **(self.parameters.model_dump() | instead)
         )
+        return engine
 
-    def models(self) -> tuple[Model, ...]:
-        """The privacy models that every class must meet."""
+    def models(self) -> tuple[Any, ...]:
+        """The privacy models that a publication must meet."""
         match self.kind:
             case "table":
-                return self.algorithm().models(self.schema)
+                made = self.algorithm().models(self.schema)
             case "stream":
-                return self.engine().models()
+                made = self.engine().models()
             case "audit":
-                return Guarantee.model_validate(self._given).models(self.schema)
+                guarantee: Any = self.data.guarantee.model_validate(self._given)
+                made = guarantee.models(self.schema)
+        return tuple(made)
+
+    def fields(self) -> tuple[str, ...]:
+        """The declared fields."""
+        return tuple(self.data.fields(self.schema))
 
     @cached_property
     def _fingerprint(self) -> str:
         guarantee = {"algorithm": self.algorithm_name, **self.parameters.model_dump(mode="json")}
         route = self.stream.model_dump(include={"input", "output", "emit"}) if self.stream else {}
-        return fingerprint(self.schema, guarantee, route)
+        return fingerprint(self.data.name, self.data.identity(self.schema), guarantee, route)
 
     def fingerprint(self) -> str:
         """The same for two policies exactly when they encode, cluster and publish alike."""
@@ -114,113 +107,45 @@ def load_policy(path: str | Path) -> Policy:
 def parse_policy(source: Mapping[str, Any] | str, base: Path | None = None) -> Policy:
     """The policy in this text or mapping. Without a `base` directory no hierarchy is read from a file."""
     given = parse_text(source) if isinstance(source, str) else source
-    _check_fields(given.get("schema"))
-    file = validated(PolicyFile, given)
+    kind = kind_of(given)
+    kind.bound(given.get("schema"))
+    file = validated(policy_file(kind), given)
     problems: list[Problem] = []
-    schema = _schema(file, Hierarchies(base), problems)
-    parameters = _parameters(file, problems)
+    schema = kind.schema(file.schema_, base, problems)
+    parameters = _parameters(file, kind, problems)
     if problems or schema is None or parameters is None:
         raise PolicyError(problems)
-    policy = Policy(file.name, schema, file.guarantee, parameters, file.stream, file.table)
+    policy = Policy(file.name, kind, schema, file.guarantee, parameters, file.stream, file.table)
     problems.extend(_contradictions(policy))
     if problems:
         raise PolicyError(problems)
     return policy
 
 
-def _check_fields(schema: object) -> None:
-    """First of all: every field that is wrong is a problem to describe."""
-    roles = [schema.get(role) for role in ("quasi", "sensitive", "public")] if isinstance(schema, Mapping) else []
-    fields = sum(len(fields) for fields in roles if isinstance(fields, Mapping | list))
-    if fields > MAX_FIELDS:
-        raise PolicyError([Problem("schema", f"at most {MAX_FIELDS} fields are declared", f"{fields} of them")])
-
-
-def _schema(file: PolicyFile, trees: Hierarchies, problems: list[Problem]) -> Schema | None:
-    section = file.schema_
-    quasi = [_attribute(("schema", "quasi", name), field, trees, problems) for name, field in section.quasi.items()]
-    for name, field in section.quasi.items():
-        if isinstance(field, NumberField) and field.ranks:
-            at = dotted(("schema", "quasi", name, "ranks"))
-            problems.append(Problem(at, "only sensitive numbers have ranks; leave it out"))
-    sensitive = []
-    for name, field in section.sensitive.items():
-        path = ("schema", "sensitive", name)
-        if "weight" in field.model_fields_set:
-            problems.append(Problem(dotted((*path, "weight")), "only quasi-identifiers have a weight; leave it out"))
-        sensitive.append(_attribute(path, field, trees, problems))
-    problems.extend(_too_many_values([one for one in sensitive if one]))
-    if problems:
-        return None
-    try:
-        return Schema(
-            person=section.person,
-            quasi=tuple(attribute for attribute in quasi if attribute),
-            sensitive=tuple(attribute for attribute in sensitive if attribute),
-            public=tuple(section.public),
-            weights=tuple(field.weight for field in section.quasi.values()),
-        )
-    except SchemaError as error:
-        problems.append(_located(error))
-        return None
-
-
-def _too_many_values(sensitive: Collection[Attribute]) -> Iterator[Problem]:
-    """Those of these attributes from which on there are too many values."""
-    values = 0
-    for attribute in sensitive:
-        values += attribute.size or 0
-        if values > MAX_VALUES:
-            reason = (
-                f"its distribution is measured value by value, over at most {MAX_VALUES} of them (of all sensitive "
-                "attributes together); declare a coarser step"
-            )
-            path = dotted(("schema", "sensitive", attribute.name))
-            yield Problem(path, reason, f"a domain of {attribute.size} values")
-
-
-def _located(error: SchemaError) -> Problem:
+def located(error: SchemaError) -> Problem:
     """Schema errors begin with the role that they are about."""
     role, _, reason = str(error).partition(": ")
     return Problem(f"schema.{role}", reason)
 
 
-def _attribute(
-    path: tuple[str, ...], field: NumberField | CategoryField, trees: Hierarchies, problems: list[Problem]
-) -> Attribute | None:
-    name = path[-1]
-    try:
-        if isinstance(field, NumberField):
-            quantiles = tuple(field.ranks.quantiles) if field.ranks else ()
-            return Number(name, field.min, field.max, field.integer, field.step, quantiles)
-        return Category(name, trees.resolve(field.hierarchy, (*path, "hierarchy")), field.other)
-    except PolicyError as error:
-        problems.extend(error.problems)
-    except HierarchyError as error:
-        problems.append(Problem(dotted((*path, "hierarchy")), str(error)))
-    except SchemaError as error:
-        problems.append(Problem(dotted(path), str(error).removeprefix(f"{name}: ")))
-    return None
-
-
-def _parameters(file: PolicyFile, problems: list[Problem]) -> BaseModel | None:
+def _parameters(file: PolicyFile, kind: DataKind, problems: list[Problem]) -> BaseModel | None:
     given = dict(file.guarantee)
     name = given.pop("algorithm", None)
     at = ("guarantee",)
     try:
         if name is None:
-            return validated(Guarantee, given, at)
-        if isinstance(name, str) and name in STATIC_ALGORITHMS:
-            return validated(STATIC_ALGORITHMS[name].parameters, given, at)
-        if isinstance(name, str) and name in STREAM_ALGORITHMS:
-            return validated(STREAM_ALGORITHMS[name].parameters, given, at)
+            return validated(kind.guarantee, given, at)
+        if isinstance(name, str) and name in kind.algorithms:
+            return validated(kind.algorithms[name].parameters, given, at)
+        if isinstance(name, str) and name in kind.engines:
+            return validated(kind.engines[name].parameters, given, at)
     except PolicyError as error:
         problems.extend(error.problems)
         return None
     except InfeasibleError as error:
         problems.append(at_parameter(error))
         return None
-    known = (*STATIC_ALGORITHMS.names(), *STREAM_ALGORITHMS.names())
+    known = (*kind.algorithms.names(), *kind.engines.names())
     problems.append(unknown_name(name, known)._replace(path="guarantee.algorithm"))
     return None
 
@@ -229,13 +154,13 @@ def _contradictions(policy: Policy) -> list[Problem]:
     """What is well-formed but cannot work."""
     problems = []
     if policy.stream is not None and policy.kind != "stream":
-        problems.append(_needs("a stream", STREAM_ALGORITHMS.names(), policy.algorithm_name))
+        problems.append(_needs("a stream", policy.data.engines.names(), policy.algorithm_name))
     try:
-        check_domains(policy.models(), policy.schema)
+        policy.data.check_feasible(policy.models(), policy.schema)
     except InfeasibleError as error:
         problems.append(at_parameter(error))
     except SchemaError as error:
-        problems.append(_located(error))
+        problems.append(located(error))
     return problems
 
 
@@ -246,4 +171,6 @@ def at_parameter(error: InfeasibleError) -> Problem:
 
 
 def _needs(what: str, names: tuple[str, ...], given: str | None) -> Problem:
+    if not names:
+        return Problem("data", f"{what} of this kind of data cannot be made safe: no algorithm is for it")
     return Problem("guarantee.algorithm", f"{what} needs one of {', '.join(names)}", shown(given))

@@ -13,11 +13,14 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from microdata import Attribute, Boxes, Category, Number, Schema, generalizations
+from microdata import Attribute, Boxes, Schema, generalizations
 from service.codec.events import Refused
 from service.kafka import Partition
 from service.publishing.publication import Publication
 from service.publishing.rows import Rows
+
+_LONGEST_INTERVAL = 64
+"""Two numbers as JSON."""
 
 
 class MessageEncoder:
@@ -115,10 +118,7 @@ def _groups(members: Sequence[bytes], limit: int) -> Iterator[list[bytes]]:
 
 def _value_texts(attribute: Attribute) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
     """JSON text of each value of a sensitive attribute, by its code."""
-    if isinstance(attribute, Category):
-        values: list[object] = list(attribute.hierarchy.leaves)
-    else:
-        values = [int(value) if attribute.integer else float(value) for value in attribute.values()]
+    values = attribute.domain()
     texts = np.empty(len(values), object)
     texts[:] = [msgspec.json.encode(value) for value in values]
     return texts
@@ -126,6 +126,4 @@ def _value_texts(attribute: Attribute) -> np.ndarray[tuple[int], np.dtype[np.obj
 
 def _longest(attribute: Attribute) -> int:
     """Upper bound of the JSON text of a generalized value."""
-    if isinstance(attribute, Number):
-        return 64
-    return max(len(msgspec.json.encode(label)) for label in attribute.hierarchy.labels)
+    return max((len(msgspec.json.encode(name)) for name in attribute.names), default=_LONGEST_INTERVAL)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from microdata import (
     Attribute,
-    Category,
     Publication,
     Schema,
     attribute_loss,
@@ -262,27 +261,25 @@ def _distribution(histogram: Histogram, groups: Groups) -> Distribution:
 
 
 def _shares(attribute: Attribute, table: NDArray[np.float64], worst: NDArray[np.float64]) -> list[ValueShare]:
-    if isinstance(attribute, Category):
-        return _category_shares(attribute.hierarchy.leaves, table, worst)
+    if not attribute.numeric:
+        return _frequent_shares(attribute, table, worst)
     starts = np.arange(0, len(table), math.ceil(len(table) / MOST_VALUES))
     ends = np.append(starts[1:], len(table)) - 1
-    grid = attribute.grid or 1.0
-    values = [
-        (f"{attribute.low + first * grid:g}", f"{attribute.low + last * grid:g}")
-        for first, last in zip(starts, ends, strict=True)
-    ]
     sums = np.add.reduceat(table, starts), np.add.reduceat(worst, starts)
     return [
-        ValueShare(label=first if first == last else f"{first} … {last}", table=float(a), worst=float(b))
-        for (first, last), a, b in zip(values, *sums, strict=True)
+        ValueShare(label=attribute.label(first, last), table=float(a), worst=float(b))
+        for first, last, a, b in zip(starts.tolist(), ends.tolist(), *sums, strict=True)
     ]
 
 
-def _category_shares(labels: Sequence[str], table: NDArray[np.float64], worst: NDArray[np.float64]) -> list[ValueShare]:
+def _frequent_shares(attribute: Attribute, table: NDArray[np.float64], worst: NDArray[np.float64]) -> list[ValueShare]:
     """The most frequent values in the order of the hierarchy, the others together."""
     order = np.argsort(-np.maximum(table, worst), kind="stable")
     shown = np.sort(order if len(order) <= MOST_VALUES else order[: MOST_VALUES - 1])
-    result = [ValueShare(label=labels[value], table=float(table[value]), worst=float(worst[value])) for value in shown]
+    result = [
+        ValueShare(label=attribute.label(value, value), table=float(table[value]), worst=float(worst[value]))
+        for value in shown.tolist()
+    ]
     rest = np.setdiff1d(order, shown)
     if len(rest):
         label = f"{len(rest)} other values"

@@ -6,7 +6,6 @@ import gc
 
 import numpy as np
 
-from microdata import Category
 from service.publishing.gate import Gate
 from service.publishing.rows import Rows
 from service.worker.stream import Stream
@@ -27,10 +26,7 @@ def warm_up(stream: Stream) -> None:
     quasi = np.empty((count, len(schema.quasi)))
     sensitive = np.empty((count, len(schema.sensitive)), np.int32)
     for column, attribute in enumerate(schema.quasi):
-        if isinstance(attribute, Category):
-            quasi[:, column] = steps % attribute.hierarchy.size
-        else:
-            quasi[:, column] = np.where(steps % 2, attribute.low, attribute.high)
+        quasi[:, column] = attribute.spread(count)
     for column, attribute in enumerate(schema.sensitive):
         sensitive[:, column] = steps % (attribute.size or 1)
     batch = Batch(steps, np.zeros(count), steps.copy(), quasi, sensitive)

@@ -10,7 +10,7 @@ import pytest
 from cli_world import CITIES, ITEMS, MARK
 
 import service.cli.anonymize
-import service.tables
+import service.kinds.records.tables
 from microdata import Publication
 from service.cli import commands
 from service.exit_status import READER_GONE
@@ -61,7 +61,7 @@ def test_an_unexpected_error_shows_no_value(portcullis, shop, monkeypatch):
     def stumble(*_, **__):
         raise ValueError(f"could not convert {MARK}")
 
-    monkeypatch.setattr(service.tables, "read_table", stumble)
+    monkeypatch.setattr(service.kinds.records.tables, "read_table", stumble)
     arguments = ("anonymize", shop / "table.csv", "--policy", shop / "policy.yaml", "--out", shop / "out.csv")
     result = portcullis(*arguments)
     assert result.exit_code == 70
@@ -75,7 +75,7 @@ def test_an_interrupt_is_no_failed_guarantee(portcullis, shop, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(service.tables, "read_table", interrupt)
+    monkeypatch.setattr(service.kinds.records.tables, "read_table", interrupt)
     result = portcullis("anonymize", shop / "table.csv", "--policy", shop / "policy.yaml", "--out", shop / "out.csv")
     assert (result.exit_code, result.stderr) == (130, "interrupted\n")
 
@@ -112,7 +112,7 @@ class TestAnonymize:
         def stumble(*_, **__):
             raise ValueError(MARK)
 
-        monkeypatch.setattr(service.cli.anonymize, "report_on", stumble)
+        monkeypatch.setattr(service.kinds.records.kind, "report_on", stumble)
         arguments = ("anonymize", shop / "table.csv", "--policy", shop / "policy.yaml", "--out", shop / "out.csv")
         result = portcullis(*arguments, "--report", shop / "report.json")
         assert result.exit_code == 70

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-import service.tables
+import service.kinds.records.tables
 from service.cli.commands import COMMANDS
 from service.exit_status import MEANINGS, UNAVAILABLE, WRONG_USE
 from service.ports import free_port
@@ -112,7 +112,7 @@ def test_a_full_disk_is_no_fault_of_ours(portcullis, shop, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(service.tables, "read_table", full)
+    monkeypatch.setattr(service.kinds.records.tables, "read_table", full)
     result = portcullis("anonymize", shop / "table.csv", "--policy", shop / "policy.yaml", "--out", shop / "out.csv")
     assert (result.exit_code, result.stderr) == (UNAVAILABLE, "error: No space left on device\n")
 

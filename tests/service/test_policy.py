@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from microdata import Category, Number, PersonSource
-from service.policy import PolicyError, PolicyFile, load_policy, parse_policy
+from service.policy import PolicyError, data_kind, load_policy, parse_policy, policy_file
 
 POLICY = {
     "name": "orders",
@@ -311,8 +311,9 @@ def test_a_stream_keeps_its_fingerprint_where_only_the_way_in_changes():
 
 
 def test_the_policy_has_a_json_schema():
-    schema = PolicyFile.model_json_schema()
-    assert {"name", "schema", "guarantee", "stream", "table"} == set(schema["properties"])
+    schema = policy_file(data_kind("records")).model_json_schema()
+    assert {"name", "data", "schema", "guarantee", "stream", "table"} == set(schema["properties"])
+    assert schema["required"] == ["name", "schema", "guarantee"]
 
 
 BALANCE = {"type": "number", "min": 0, "max": 1000, "integer": True}

@@ -18,11 +18,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from microdata import DataError, Sample, read_sample
+from service.kinds.records.table_check import RecordsCheck, check_table
+from service.kinds.records.tables import AnonymizedTable, anonymize_table
 from service.policy import Policy, load_policy
-from service.policy.table_check import TableCheck, check_table
 from service.proposal import Proposal, propose
 from service.proposal.guesses import rounded_outward
-from service.tables import Anonymized, anonymize_table
 
 ROWS = 60
 
@@ -61,8 +61,8 @@ def write(columns, path):
 class Used(NamedTuple):
     proposal: Proposal
     policy: Policy
-    found: TableCheck
-    made: Anonymized
+    found: RecordsCheck
+    made: AnonymizedTable
 
 
 def used(table, directory):

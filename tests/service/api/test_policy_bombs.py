@@ -10,10 +10,10 @@ from cli_world import POLICY
 import service.api.policy_reader
 from load_tests.http_bombs import BOMBS, FILES, MOST, policy
 from service.api.policy_reader import PolicyReader
+from service.kinds.records.schema import MAX_FIELDS, MAX_VALUES
 from service.policy import PolicyError, load_policy, parse_policy
 from service.policy.errors import MAX_PROBLEMS
 from service.policy.hierarchies import MAX_CELLS, MAX_CELLS_OF_FILES
-from service.policy.policy import MAX_FIELDS, MAX_VALUES
 
 USABLE = {"a flat tree", "a tree in YAML", "quantiles of everything", "prefixes of everything"}
 """These are large, but within the bounds."""

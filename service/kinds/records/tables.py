@@ -6,21 +6,41 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from microdata import GuaranteeError, Progress, Publication, Refusals, read_table, silent
-from privacy import Audit, audit
+from privacy import Audit, Model, audit
+from service.kinds.records.audits import failures, verdict_of
 from service.policy import Policy
+from service.policy.data import Verdict
 from service.report import Asked, Refused, TableReport, table_report
 
 
 @dataclass(frozen=True)
-class Anonymized:
+class AnonymizedTable:
     """A publication that passed its audit."""
 
     publication: Publication
     refusals: Refusals
     audit: Audit
+    models: tuple[Model, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows that were read."""
+        return len(self.publication.table)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Which rows were left out."""
+        return (f"refused rows were left out\n{self.refusals.describe()}",) if len(self.refusals) else ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the audit found."""
+        return verdict_of(self.audit, self.models)
 
 
-def anonymize_table(policy: Policy, path: Path, *, seed: int | None = None, progress: Progress = silent) -> Anonymized:
+def anonymize_table(
+    policy: Policy, path: Path, *, seed: int | None = None, progress: Progress = silent
+) -> AnonymizedTable:
     """Read and anonymize a table, and audit the result; raises `GuaranteeError` when that fails."""
     algorithm = policy.algorithm()
     reading = read_table(path, policy.schema, on_refused=policy.table.on_refused, progress=progress)
@@ -30,10 +50,10 @@ def anonymize_table(policy: Policy, path: Path, *, seed: int | None = None, prog
     result = audit(table, publication, models)
     if not result.holds:
         raise GuaranteeError(f"the publication failed its own audit and is not written: {failures(result)}")
-    return Anonymized(publication, reading.refusals, result)
+    return AnonymizedTable(publication, reading.refusals, result, models)
 
 
-def report_on(policy: Policy, result: Anonymized, *, seconds: float, repeatable: bool = False) -> TableReport:
+def report_on(policy: Policy, result: AnonymizedTable, *, seconds: float, repeatable: bool = False) -> TableReport:
     """The report of a table that was anonymized under a policy."""
     refused = [
         Refused(field=field, reason=reason.code, rows=rows)
@@ -50,13 +70,3 @@ def report_on(policy: Policy, result: Anonymized, *, seconds: float, repeatable:
         refused=refused,
         repeatable=repeatable,
     )
-
-
-def failures(result: Audit) -> str:
-    """What does not hold, in one line."""
-    failed = [
-        f"{finding.model} of {finding.asked:g} fails in {finding.failing} of {result.classes} classes"
-        for finding in result.findings
-        if not finding.holds
-    ]
-    return "; ".join([*failed, *(f"{fault.count} {fault.reason}" for fault in result.faults)])

@@ -20,6 +20,7 @@ from microdata import (
     silent,
 )
 from privacy import check_feasible
+from service.policy.data import Refused
 from service.policy.errors import Problem
 from service.policy.policy import Policy, at_parameter
 from service.proposal.persons import look_like_persons
@@ -32,7 +33,7 @@ MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
-class TableCheck:
+class RecordsCheck:
     """What a table says about a policy."""
 
     rows: int
@@ -42,8 +43,14 @@ class TableCheck:
     """Why a run would stop."""
     warnings: tuple[str, ...]
 
+    @property
+    def refused(self) -> tuple[Refused, ...]:
+        """Rows that it does not, by field and reason."""
+        counts = self.refusals.counts().items()
+        return tuple(Refused(field, reason.code, rows) for (field, reason), rows in counts)
 
-def check_table(policy: Policy, path: Path, progress: Progress = silent) -> TableCheck:
+
+def check_table(policy: Policy, path: Path, progress: Progress = silent) -> RecordsCheck:
     """Read the table as a run would, and look instead of anonymizing."""
     reading = read_table(path, policy.schema, on_refused="drop", progress=progress)
     problems, warnings = [], []
@@ -60,7 +67,7 @@ def check_table(policy: Policy, path: Path, progress: Progress = silent) -> Tabl
     warnings.extend(_pointing_fields(reading.table))
     if policy.schema.person is PersonSource.ROW:
         warnings.extend(_returning_persons(path))
-    return TableCheck(len(reading.table), reading.refusals, tuple(problems), tuple(warnings))
+    return RecordsCheck(len(reading.table), reading.refusals, tuple(problems), tuple(warnings))
 
 
 def _returning_persons(path: Path) -> Iterator[str]:

@@ -1,0 +1,128 @@
+"""Audits of records: of what somebody published, and in words that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from microdata import Attribute, Progress, Schema, Table, read_published, read_table
+from privacy import Audit, Model, audit
+from service.policy import Policy
+from service.policy.data import Verdict
+from service.problems import Place, ProblemError
+
+_PERSONS = {
+    "exact": "distinct persons",
+    "at least": "the fewest that the original allows: a published table does not show whose rows it has",
+    "rows": "rows, for want of persons",
+}
+
+
+def audit_published(policy: Policy, published: Path, basis: Mapping[str, Path], *, progress: Progress) -> Verdict:
+    """Check a published table against its original, or against the counts of the original's sensitive values."""
+    schema, models, original = policy.schema, policy.models(), basis.get("original")
+    known: Table | list[NDArray[np.int64]]
+    if original is None:
+        known = _distribution(schema, basis["distribution"])
+    else:
+        known = read_table(original, schema, on_refused=policy.table.on_refused, progress=progress).table
+    read = read_published(published, schema, formulas=policy.table.formulas)
+    progress("read", len(read), len(read))
+    return verdict_of(audit(known, read, models), models)
+
+
+def verdict_of(result: Audit, models: Sequence[Model]) -> Verdict:
+    """What an audit found, for people and programs."""
+    return Verdict(
+        holds=result.holds,
+        failures=failures(result),
+        findings=_findings(result),
+        faults=[f"{fault.count} {fault.reason}" for fault in result.faults],
+        notes=_notes(result),
+        data=result.as_dict(),
+        shown=_shown(result, models),
+        # With several rows per person, what is published cannot prove how many persons stand behind a class.
+        doubt="is not shown to hold, going by the fewest persons" if result.persons == "at least" else "does not hold",
+    )
+
+
+def failures(result: Audit) -> str:
+    """What does not hold, in one line."""
+    failed = [
+        f"{finding.model} of {finding.asked:g} fails in {finding.failing} of {result.classes} classes"
+        for finding in result.findings
+        if not finding.holds
+    ]
+    return "; ".join([*failed, *(f"{fault.count} {fault.reason}" for fault in result.faults)])
+
+
+def _findings(result: Audit) -> list[tuple[str, str, str, str]]:
+    """Asked, achieved and holds for each model."""
+    return [
+        (
+            finding.model + (f" (by {finding.ground})" if finding.ground else ""),
+            f"{finding.asked:g}",
+            "–" if finding.achieved is None else f"{finding.achieved:.4g}",
+            "yes" if finding.holds else f"NO, fails in {finding.failing} of {result.classes} classes",
+        )
+        for finding in result.findings
+    ]
+
+
+def _notes(result: Audit) -> list[str]:
+    """The numbers around it."""
+    suppressed = "" if result.suppressed is None else f", {result.suppressed} suppressed"
+    notes = [
+        f"{result.rows} rows in {result.classes} classes{suppressed}; loss {result.loss:.4f} (0 nothing lost, 1 all)"
+    ]
+    if result.fewest_persons is not None:
+        notes.append(f"smallest class: {result.fewest_persons} persons (counted as {_PERSONS[result.persons]})")
+    if result.largest_share is not None:
+        notes.append(f"largest share of one person in a class: {result.largest_share:.1%}")
+    return notes
+
+
+def _shown(result: Audit, models: Sequence[Model]) -> dict[str, Any]:
+    """An audit as data. What the published file calls its classes and columns was sent, so it is not repeated."""
+    report = result.as_dict()
+    for finding, model in zip(report["findings"], models, strict=True):
+        del finding["classes"]
+        finding["more_is_safer"] = model.more_is_safer
+    for fault in report["faults"]:
+        fault["reason"] = fault["reason"].partition(":")[0]
+    return report
+
+
+def _distribution(schema: Schema, path: Path) -> list[NDArray[np.int64]]:
+    """Counts of every value of each sensitive attribute, from `{attribute: {value: count}}`."""
+    try:
+        given = orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError:
+        given = None
+    if not isinstance(given, dict):
+        raise _wrong("distribution", "must be JSON: {attribute: {value: count}}")
+    return [_counts(attribute, given.get(attribute.name)) for attribute in schema.sensitive]
+
+
+def _counts(attribute: Attribute, given: object) -> NDArray[np.int64]:
+    place = f"distribution.{attribute.name}"
+    if not isinstance(given, dict):
+        raise _wrong(place, "is missing; must be a mapping from values to counts")
+    counts = np.zeros(attribute.size or 0, np.int64)
+    for value, count in given.items():
+        index = attribute.code_of(value)
+        if index is None or not 0 <= index < len(counts):
+            raise _wrong(place, "holds a value that is not in the attribute's domain")
+        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < 2**53:
+            raise _wrong(place, "counts must be whole numbers from 0")
+        counts[index] = count
+    return counts
+
+
+def _wrong(path: str, reason: str) -> ProblemError:
+    return ProblemError("bad-upload", "The distribution cannot be used.", [Place(path=path, reason=reason)])

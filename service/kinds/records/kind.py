@@ -1,0 +1,115 @@
+"""The kind `records`, from its policies to its reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from microdata import Progress, Sample, Schema, silent, words, write_published
+from privacy import Guarantee, Model, check_domains
+from service.kinds.records.audits import audit_published
+from service.kinds.records.embedding import embed
+from service.kinds.records.examples import examples
+from service.kinds.records.schema import check_fields, schema_of
+from service.kinds.records.section import SchemaSection
+from service.kinds.records.table_check import RecordsCheck, check_table
+from service.kinds.records.tables import AnonymizedTable, anonymize_table, report_on
+from service.policy import Policy, Problem
+from service.policy.data import DataKind, Example, Verdict
+from service.policy.hierarchies import Hierarchies
+from service.proposal import Proposal, propose
+from service.report import TableReport, report_html
+from static_algos import STATIC_ALGORITHMS
+from stream_algos import STREAM_ALGORITHMS
+
+
+class Records(DataKind):
+    """Tables and events, one record after the other."""
+
+    name = "records"
+    section = SchemaSection
+    guarantee = Guarantee
+    algorithms = STATIC_ALGORITHMS
+    engines = STREAM_ALGORITHMS
+    report_model = TableReport
+
+    def bound(self, given: object) -> None:
+        """At most so many fields."""
+        check_fields(given)
+
+    def schema(self, section: SchemaSection, base: Path | None, problems: list[Problem]) -> Schema | None:
+        """Roles with their domains and hierarchies."""
+        return schema_of(section, Hierarchies(base), problems)
+
+    def fields(self, schema: Schema) -> tuple[str, ...]:
+        """The fields of every role."""
+        return schema.fields()
+
+    def identity(self, schema: Schema) -> Mapping[str, Any]:
+        """Roles, domains and the contents of hierarchies."""
+        return {
+            "person": schema.person if isinstance(schema.person, str) else {"source": schema.person.value},
+            "quasi": [attribute.declaration() for attribute in schema.quasi],
+            "sensitive": [attribute.declaration() for attribute in schema.sensitive],
+            "public": schema.public,
+            "weights": schema.weights,
+        }
+
+    def check_feasible(self, models: Sequence[Model], schema: Schema) -> None:
+        """Whether the sensitive domains have what the models ask for."""
+        check_domains(models, schema)
+
+    def embed(self, given: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
+        """Hierarchies that the policy names as files."""
+        embed(given, files)
+
+    def anonymize(
+        self, policy: Policy, table: Path, *, seed: int | None = None, progress: Progress = silent
+    ) -> AnonymizedTable:
+        """Read, anonymize and audit a table."""
+        return anonymize_table(policy, table, seed=seed, progress=progress)
+
+    def write(
+        self,
+        policy: Policy,
+        result: AnonymizedTable,
+        out: Path,
+        *,
+        seed: int | None = None,
+        progress: Progress = silent,
+    ) -> None:
+        """Classes with their boxes, in random order."""
+        formulas = policy.table.formulas
+        write_published(result.publication, out, words=words(seed), progress=progress, formulas=formulas)
+
+    def report(
+        self, policy: Policy, result: AnonymizedTable, *, seconds: float, repeatable: bool = False
+    ) -> TableReport:
+        """Achieved, lost, at risk."""
+        return report_on(policy, result, seconds=seconds, repeatable=repeatable)
+
+    def page(self, report: TableReport) -> str:
+        """The report with plots."""
+        return report_html(report)
+
+    def audit(
+        self, policy: Policy, published: Path, basis: Mapping[str, Path], *, progress: Progress = silent
+    ) -> Verdict:
+        """Check a published table against its original, or how often each sensitive value was in it."""
+        return audit_published(policy, published, basis, progress=progress)
+
+    def check(self, policy: Policy, table: Path, *, progress: Progress = silent) -> RecordsCheck:
+        """Rows that the schema refuses, feasibility, fields that point at persons."""
+        return check_table(policy, table, progress)
+
+    def propose(self, sample: Sample, name: str) -> Proposal:
+        """Every table has records: who is asked last always answers."""
+        return propose(sample, name)
+
+    def examples(self) -> Iterator[Example]:
+        """An invented shop."""
+        return examples()
+
+
+RECORDS = Records()

@@ -1,0 +1,268 @@
+"""Kinds of data: what each of them must be able to do, and which there are.
+
+A policy says with `data` which kind it is about. Commands, jobs, HTTP, console and reports ask the kind's object for
+all that depends on it and know no kind by name. The objects are in `service/kinds/`, one room each, and in packages of
+others that declare an entry point of the group `portcullis.kinds`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
+
+from pydantic import BaseModel, Field, create_model
+
+from microdata import Progress, Sample, silent
+from service.policy.errors import PolicyError, Problem, unknown_name
+from service.policy.file import DEFAULT, PolicyFile, Section
+from static_algos import Catalogue
+
+if TYPE_CHECKING:
+    from service.policy.policy import Policy
+
+
+class Promise(Protocol):
+    """What is asked of a publication: one privacy model with its threshold."""
+
+    @property
+    def label(self) -> str:
+        """Its name, with what it is about."""
+
+    @property
+    def asked(self) -> float:
+        """The threshold."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an audit found, in the words of the kind. No value of a record is in it."""
+
+    holds: bool
+    failures: str
+    """What does not hold, in one line; empty where all does."""
+    findings: Sequence[tuple[str, str, str, str]]
+    """Each model, what was asked, what was achieved, and whether it holds."""
+    faults: Sequence[str]
+    """What must not be there, whatever the models say."""
+    notes: Sequence[str]
+    """The numbers around it, as sentences."""
+    data: Mapping[str, Any]
+    """Everything, for JSON: `holds`, `findings`, `faults` and what else the kind measures."""
+    shown: Mapping[str, Any]
+    """The same for somebody who must not see what the published file calls its parts; findings say `more_is_safer`."""
+    doubt: str = "does not hold"
+    """How a guarantee fails that does."""
+
+
+class Anonymized(Protocol):
+    """Something made safe, which has passed its audit."""
+
+    @property
+    def rows(self) -> int:
+        """How much was read, as progress counts it."""
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What was left out, and whatever else its owner should know."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """What its audit found."""
+
+
+class Refused(NamedTuple):
+    """Rows that were not read, by field and reason."""
+
+    field: str
+    reason: str
+    rows: int
+
+
+class TableCheck(Protocol):
+    """What a table says about a policy."""
+
+    @property
+    def rows(self) -> int:
+        """Rows that the policy accepts."""
+
+    @property
+    def refused(self) -> Sequence[Refused]:
+        """Rows that it does not."""
+
+    @property
+    def problems(self) -> Sequence[Problem]:
+        """Why a run would stop."""
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What is feasible and still a mistake."""
+
+
+class Guess(Protocol):
+    """What is proposed for one column."""
+
+    @property
+    def name(self) -> str:
+        """The column."""
+
+    @property
+    def role(self) -> str:
+        """What it is taken for."""
+
+    @property
+    def reason(self) -> str:
+        """Why."""
+
+
+class Proposal(Protocol):
+    """A first policy for a table."""
+
+    @property
+    def guesses(self) -> Sequence[Guess]:
+        """What is proposed for each column."""
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What its author must decide."""
+
+    def write(self, directory: Path) -> Path:
+        """Write the policy and what it names; nothing that is already there is replaced."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """An invented table that a policy fits, small enough to be anonymized in a moment."""
+
+    policy: Mapping[str, Any]
+    table: str
+    """As CSV."""
+
+
+class DataKind(ABC):
+    """One kind of data, from the words of its policies to the page of its reports."""
+
+    name: ClassVar[str]
+    """What `data` says in a policy."""
+    section: ClassVar[type[Section]]
+    """The policy's `schema`."""
+    guarantee: ClassVar[type[BaseModel]]
+    """The `guarantee` of a policy without an algorithm, which can only be audited; has `models(schema)`."""
+    algorithms: ClassVar[Catalogue[Any]]
+    """What makes a table safe. Each is made of its parameters by name and has `models(schema)`."""
+    engines: ClassVar[Catalogue[Any]] = Catalogue()
+    """What makes a stream safe."""
+    report_model: ClassVar[type[BaseModel]]
+    """What `report` makes. Its field `data` is the name of the kind, so that a report that was kept tells its kind."""
+
+    # -- what a policy says -------------------------------------------------------------------------------------------
+
+    def bound(self, given: object) -> None:  # noqa: B027 - for kinds whose sections may have many parts
+        """Refuse a schema that is too large to be looked at: everything that is wrong in it would be described."""
+
+    @abstractmethod
+    def schema(self, section: Any, base: Path | None, problems: list[Problem]) -> Any:
+        """What the section means; files are read beside `base` only. None where `problems` were found."""
+
+    @abstractmethod
+    def fields(self, schema: Any) -> Sequence[str]:
+        """The declared fields: errors may name these."""
+
+    @abstractmethod
+    def identity(self, schema: Any) -> Mapping[str, Any]:
+        """All that decides how data is read and published, as JSON: the same for schemas that do so alike."""
+
+    @abstractmethod
+    def check_feasible(self, models: Sequence[Any], schema: Any) -> None:
+        """Raise `InfeasibleError` or `SchemaError` where no data of this schema could satisfy the models."""
+
+    def embed(self, given: Mapping[str, Any], files: Mapping[str, bytes]) -> None:  # noqa: B027 - for kinds with files
+        """Put what `files` hold into the policy in the place of their names, so that it needs none beside it."""
+
+    # -- what is done under a policy ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def anonymize(
+        self, policy: Policy, table: Path, *, seed: int | None = None, progress: Progress = silent
+    ) -> Anonymized:
+        """Read, anonymize and audit; raises `GuaranteeError` where the audit fails, so that nothing of it gets out."""
+
+    @abstractmethod
+    def write(
+        self, policy: Policy, result: Any, out: Path, *, seed: int | None = None, progress: Progress = silent
+    ) -> None:
+        """Write what may leave as the ending of `out` says: CSV, Parquet, JSON lines."""
+
+    @abstractmethod
+    def report(self, policy: Policy, result: Any, *, seconds: float, repeatable: bool = False) -> BaseModel:
+        """What was asked, what was achieved, what it cost."""
+
+    @abstractmethod
+    def page(self, report: Any) -> str:
+        """The report as one page that needs nothing else."""
+
+    @abstractmethod
+    def audit(
+        self, policy: Policy, published: Path, basis: Mapping[str, Path], *, progress: Progress = silent
+    ) -> Verdict:
+        """Check what somebody published against its `original`, or where a kind knows how, its `distribution`."""
+
+    @abstractmethod
+    def check(self, policy: Policy, table: Path, *, progress: Progress = silent) -> TableCheck:
+        """Read a table as a run would, and look instead of anonymizing."""
+
+    # -- what there is before a policy --------------------------------------------------------------------------------
+
+    def propose(self, sample: Sample, name: str) -> Proposal | None:  # noqa: ARG002 - for kinds that can
+        """A policy for tables like this sample; None where it is not of this kind."""
+        return None
+
+    @abstractmethod
+    def examples(self) -> Iterator[Example]:
+        """One example for every algorithm; whoever waits for the first table runs them before."""
+
+
+_KINDS: dict[str, DataKind] = {}
+
+
+def register(kind: DataKind) -> None:
+    """Make a kind known to policies, and so to everything else."""
+    if kind.name in _KINDS:
+        raise ValueError(f"data {kind.name!r} is registered twice")
+    if kind.name != DEFAULT and "data" not in kind.report_model.model_fields:
+        raise TypeError(f"a report of {kind.name!r} needs a field `data` with this name")
+    _KINDS[kind.name] = kind
+
+
+def data_kinds() -> tuple[DataKind, ...]:
+    """Every kind, the default first."""
+    # By name: the rooms are above policies, and import them.
+    import_module("service.kinds")
+    return tuple(sorted(_KINDS.values(), key=lambda kind: (kind.name != DEFAULT, kind.name)))
+
+
+def data_kind(name: object) -> DataKind:
+    """The kind of this name; `PolicyError` where there is none."""
+    known = {kind.name: kind for kind in data_kinds()}
+    if not isinstance(name, str) or name not in known:
+        raise PolicyError([unknown_name(name, tuple(known))._replace(path="data")])
+    return known[name]
+
+
+def kind_of(given: Mapping[str, Any]) -> DataKind:
+    """The kind that a policy is about."""
+    return data_kind(given.get("data", DEFAULT))
+
+
+@cache
+def policy_file(kind: DataKind) -> type[PolicyFile]:
+    """What a policy file of this kind may say."""
+    described = PolicyFile.model_fields
+    named = Field(DEFAULT if kind.name == DEFAULT else ..., description=described["data"].description)
+    section = Field(alias="schema", description=described["schema_"].description)
+    changes: dict[str, Any] = {"data": (Literal[kind.name], named), "schema_": (kind.section, section)}
+    return create_model("PolicyFile", __base__=PolicyFile, __doc__=PolicyFile.__doc__, **changes)
