@@ -41,6 +41,8 @@ _PARTITIONS = 2
 _PAUSE = 0.5
 """Between two tries to write orders."""
 _READ_SECONDS = 30.0
+_STOP_SECONDS = 60.0
+"""For the producer to end what it is at; without its broker it would complain."""
 _SEED = 2010
 _START_SECONDS = 600.0
 """The first start ever compiles the kernels, which takes a minute or two on a slow machine."""
@@ -134,7 +136,7 @@ class Demo:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         if self._producer.is_alive():
-            self._producer.join(20)
+            self._producer.join(_STOP_SECONDS)
         for process in reversed(self._processes):
             process.terminate()
             try:

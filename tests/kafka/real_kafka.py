@@ -66,9 +66,15 @@ def _is_fetched() -> bool:
 
 
 class RealKafka:
-    """One broker, which is its own controller; its data live in a temporary folder and survive `restart`."""
+    """One broker, which is its own controller or joins that of a `first` one.
 
-    def __init__(self, port: int = 0) -> None:
+    Its data live in a temporary folder and survive `restart`.
+    """
+
+    def __init__(self, port: int = 0, node: int = 1, first: "RealKafka | None" = None) -> None:
+        self._node = node
+        self._first = first or self
+        self._cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self.port, self.sasl_port, self.tls_port, self._controller_port = [port or free_port(), *free_ports(3)]
         self._home = Path(tempfile.mkdtemp(prefix="portcullis-kafka-"))
         self._process: subprocess.Popen[bytes] | None = None
@@ -78,6 +84,10 @@ class RealKafka:
     def bootstrap(self) -> str:
         """Where clients connect."""
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def _is_controller(self) -> bool:
+        return self._first is self
 
     @property
     def sasl_bootstrap(self) -> str:
@@ -112,11 +122,11 @@ class RealKafka:
         """Prepare certificate, configuration and an empty store."""
         self._make_certificate()
         (self._home / "server.properties").write_text(self._properties())
-        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         scram = f"[name={USER},password={PASSWORD}]"
+        users = ["--add-scram", f"SCRAM-SHA-256={scram}", "--add-scram", f"SCRAM-SHA-512={scram}"]
         formatting = self._java(
-            "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "--config", "server.properties",
-            "--add-scram", f"SCRAM-SHA-256={scram}", "--add-scram", f"SCRAM-SHA-512={scram}",
+            "kafka.tools.StorageTool", "format", f"--cluster-id={self._first._cluster}",
+            "--config", "server.properties", *(users if self._is_controller else []),
         )  # fmt: skip
         if formatting.wait(START_SECONDS):
             raise RuntimeError(f"Kafka's storage could not be formatted:\n{self.log_file.read_text()[-3000:]}")
@@ -191,14 +201,15 @@ class RealKafka:
 
     def _properties(self) -> str:
         login = "org.apache.kafka.common.security"
+        controller = f"127.0.0.1:{self._first._controller_port}"
         return dedent(f"""\
-            process.roles=broker,controller
-            node.id=1
-            controller.quorum.voters=1@127.0.0.1:{self._controller_port}
+            process.roles={"broker,controller" if self._is_controller else "broker"}
+            node.id={self._node}
+            controller.quorum.voters=1@{controller}
             controller.listener.names=CONTROLLER
             inter.broker.listener.name=PLAIN
             listeners=PLAIN://127.0.0.1:{self.port},SASL://127.0.0.1:{self.sasl_port},\
-TLS://localhost:{self.tls_port},CONTROLLER://127.0.0.1:{self._controller_port}
+TLS://localhost:{self.tls_port}{f",CONTROLLER://{controller}" if self._is_controller else ""}
             listener.security.protocol.map=PLAIN:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SSL
             sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER
             listener.name.sasl.plain.sasl.jaas.config={login}.plain.PlainLoginModule required \

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from service.kafka import AbortableError, Committed, RetriableError, UnclearError
+from service.demo import Writer
+from service.kafka import AbortableError, Committed, Partition, RetriableError, UnclearError
 from tests.kafka.real_kafka import RealKafka
 from tests.kafka.worker_world import Town, people
 from tests.kafka.world import World, eventually
@@ -94,7 +95,8 @@ def test_a_worker_outlives_a_broker_that_freezes_for_longer_than_requests_wait(m
         town.until_all_left(worker, 100)
         town.feed(*people(100, 9, start=100))
         mortal_kafka.freeze(10)
-        town.feed(*people(100, 9, start=200))
+        with contextlib.closing(Writer(world.client(), f"feeder-of-{world.name}")) as feeder:
+            eventually(lambda: feeder.write(Partition(town.stream.input, 0), people(100, 9, start=200)))
         town.until_all_left(worker, 300)
         town.stop()
         assert len(set(town.released())) == len(town.released())

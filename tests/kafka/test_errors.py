@@ -131,7 +131,7 @@ CASES = {
     "reading the state": Case(
         "Fetch", _restore, _about("state_topic"), killers=(1, 2, 13, 14, 15, 16, 19, 20, 51, 89, 103)
     ),
-    "produce": Case("Produce", killers=(2, 13, 45, 51, 59, 74, 75, 78, 87, 89, 100, 103)),
+    "produce": Case("Produce", killers=(2, 13, 45, 46, 51, 59, 74, 75, 78, 87, 89, 100, 103)),
     "producer id": Case("InitProducerId", _restore, killers=(47, 49, 90)),
     "partitions of a transaction": Case("AddPartitionsToTxn", killers=(45, 47, 49, 55, 59, 90)),
     "group of a transaction": Case("AddOffsetsToTxn", killers=(47, 49, 90)),

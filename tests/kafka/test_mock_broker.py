@@ -7,6 +7,7 @@ import confluent_kafka as ck
 import pytest
 
 from service.kafka import (
+    AbortableError,
     Committed,
     DeniedError,
     FinalError,
@@ -198,6 +199,12 @@ def test_the_end_is_never_given_for_the_first_offset(desk):
     for _ in range(50):
         assert isinstance(desk.outcome(Request.LIST_OFFSETS, 8), RetriableError)
         desk.watermarks()
+
+
+def test_a_record_that_the_broker_has_already_without_saying_where_aborts(desk):
+    error = desk.outcome(Request.PRODUCE, 46)
+    assert isinstance(error, AbortableError)
+    assert error.code == "UNKNOWN_OFFSET"
 
 
 def test_a_topic_that_may_not_be_written_is_named(desk):

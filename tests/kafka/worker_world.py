@@ -1,5 +1,6 @@
 """A stream with a worker on a broker: feeds events, runs workers in threads, reads what left."""
 
+import contextlib
 import dataclasses
 import json
 import threading
@@ -7,7 +8,7 @@ import threading
 import numpy as np
 
 from microdata import Category, Hierarchy, Number, Schema
-from service.kafka import Partition, Reader
+from service.kafka import Partition, Reader, RetriableError, UnknownTopicError
 from service.worker.loop import Worker
 from service.worker.metrics import Metrics
 from service.worker.settings import WorkerSettings
@@ -86,7 +87,9 @@ class Town:
         def looked() -> bool:
             if self.errors:
                 raise self.errors[0]
-            return bool(done())
+            with contextlib.suppress(RetriableError, UnknownTopicError):  # whoever looks meets the same broker
+                return bool(done())
+            return False
 
         eventually(looked, seconds)
 

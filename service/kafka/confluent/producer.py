@@ -12,6 +12,7 @@ from typing import Any
 import confluent_kafka as ck
 
 from service.kafka.confluent.connection import Connection, translate
+from service.kafka.delivery import offset_of
 from service.kafka.errors import (
     AbortableError,
     FencedError,
@@ -114,7 +115,7 @@ class ConfluentProducer:
         timestamp_ms: int | None = None,
     ) -> int:
         """Write one record and wait for its offset."""
-        offsets: list[int] = []
+        offsets: list[int | None] = []
 
         def done(error: ck.KafkaError | None, message: Any) -> None:
             self._on_delivery(error, message)
@@ -124,7 +125,7 @@ class ConfluentProducer:
         self.flush()
         if not offsets:  # the call that should have told was ended by a fatal error, see `_require_delivered`
             raise AbortableError(f"topic {partition.topic!r}: nobody said whether the record was acknowledged")
-        return offsets[0]
+        return offset_of(partition, offsets[0])
 
     def flush(self) -> None:
         """Wait until everything is acknowledged."""

@@ -8,6 +8,7 @@ from kafka import KafkaProducer
 from kafka import errors as kp
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
+from service.kafka.delivery import offset_of
 from service.kafka.errors import (
     AbortableError,
     FencedError,
@@ -89,7 +90,7 @@ class KafkaPythonProducer:
         self.produce(partition, [value], [key], timestamp_ms)
         sent = self._sent[-1]
         self.flush()
-        return int(sent.value.offset)
+        return offset_of(partition, sent.value.offset)
 
     def flush(self) -> None:
         """Wait until everything is acknowledged."""
