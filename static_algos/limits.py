@@ -34,14 +34,22 @@ def references_of(table: Table) -> list[Reference]:
 
 
 def close_limits(table: Table, k: int, t: Fraction, references: Sequence[Reference], ground: Ground = "rank") -> Limits:
-    """At least k persons, and within t of the reference in every sensitive attribute."""
+    """At least k persons, and within t of the reference in every sensitive attribute.
+
+    Only values that the reference or the table has are walked: between two of them nothing changes but the rank.
+    """
     places = places_of(table.schema.sensitive, references, ground)
     units = [unit(attribute, place) for attribute, place in zip(table.schema.sensitive, places, strict=True)]
     for attribute, reference, steps in zip(table.schema.sensitive, references, units, strict=True):
         require_exact(len(table), int(reference.sum()), attribute, steps)
     trees = [one.hierarchy if isinstance(one, Category) else None for one in table.schema.sensitive]
-    rules = _rules(trees, units, references, t, [[] for _ in references], places)
-    return Limits(least=k, person=_persons(table), value=_side_by_side(table.sensitive, references), rules=rules)
+    pairs = zip(references, present_values(table), strict=True)
+    known = [np.union1d(np.flatnonzero(reference), present) for reference, present in pairs]
+    counts = [reference[own] for reference, own in zip(references, known, strict=True)]
+    gaps = [_gaps(place[own]) for place, own in zip(places, known, strict=True)]
+    nodes = [_no_nodes(own) if tree is None else tree.leaf_nodes[own] for tree, own in zip(trees, known, strict=True)]
+    rules = _rules(trees, units, t, [[] for _ in references], _values(counts, nodes, gaps), counts)
+    return Limits(least=k, person=_persons(table), value=_side_by_side(table, known), rules=rules)
 
 
 def capped_limits(table: Table, k: int, caps: Sequence[Sequence[Cap]]) -> Limits:
@@ -49,14 +57,12 @@ def capped_limits(table: Table, k: int, caps: Sequence[Sequence[Cap]]) -> Limits
 
     Values are numbered anew among those that the table has: the work goes with them, not with the domain.
     """
-    codes, counts, kept = np.empty_like(table.sensitive), [], []
-    for column, (present, some) in enumerate(zip(present_values(table), caps, strict=True)):
-        codes[:, column] = np.searchsorted(present, table.sensitive[:, column])
-        counts.append(np.bincount(codes[:, column], minlength=len(present)))
-        kept.append(_among(present, some))
-    places = [np.zeros(len(one), np.int64) for one in counts]
-    rules = _rules([None] * len(caps), [1] * len(caps), counts, None, kept, places)
-    return Limits(least=k, person=_persons(table), value=_side_by_side(codes, counts), rules=rules)
+    known = present_values(table)
+    counts = [np.unique(column, return_counts=True)[1] for column in table.sensitive.T]
+    kept = [_among(present, some) for present, some in zip(known, caps, strict=True)]
+    nothing = [_no_nodes(present) for present in known]
+    rules = _rules([None] * len(caps), [1] * len(caps), None, kept, _values(counts, nothing, nothing), counts)
+    return Limits(least=k, person=_persons(table), value=_side_by_side(table, known), rules=rules)
 
 
 def present_values(table: Table) -> list[NDArray[np.int64]]:
@@ -115,18 +121,20 @@ def _persons(table: Table) -> NDArray[np.int32]:
     return np.empty(0, np.int32)
 
 
-def _side_by_side(sensitive: NDArray[np.int32], references: Sequence[Reference]) -> NDArray[np.int32]:
-    """The values of all attributes in one row of numbers."""
-    return sensitive + _offsets([len(reference) for reference in references])[:-1].astype(np.int32)
+def _side_by_side(table: Table, known: Sequence[NDArray[np.int64]]) -> NDArray[np.int32]:
+    """The values of all attributes as places in one row of those that are known."""
+    columns = zip(known, table.sensitive.T, strict=True)
+    places = [np.searchsorted(own, column).astype(np.int32) for own, column in columns]
+    return np.column_stack(places) + _offsets([len(own) for own in known])[:-1].astype(np.int32)
 
 
 def _rules(
     trees: Sequence[Hierarchy | None],
     units: Sequence[int],
-    references: Sequence[Reference],
     t: Fraction | None,
     caps: Sequence[Sequence[Cap]],
-    places: Sequence[Places],
+    known: NDArray[Any],
+    references: Sequence[Reference],
 ) -> Rules:
     values = _offsets([len(reference) for reference in references])
     nodes = _offsets([0 if tree is None else len(tree.parent) for tree in trees])
@@ -148,7 +156,7 @@ def _rules(
             ],
             ATTRIBUTE,
         ),
-        values=_values(trees, references, places),
+        values=known,
         parent=_joined([tree.parent for tree in trees if tree is not None]),
         height=_joined([tree.height for tree in trees if tree is not None]),
         caps=np.array([(cap.first, cap.last, *rounded_down(cap.share)) for some in caps for cap in some], CAP),
@@ -159,14 +167,20 @@ def _rules(
 
 
 def _values(
-    trees: Sequence[Hierarchy | None], references: Sequence[Reference], places: Sequence[Places]
+    references: Sequence[Reference], nodes: Sequence[NDArray[Any]], gaps: Sequence[NDArray[np.int64]]
 ) -> NDArray[Any]:
-    pairs = zip(trees, references, strict=True)
-    nodes = [np.zeros(len(reference)) if tree is None else tree.leaf_nodes for tree, reference in pairs]
     values = np.empty(sum(map(len, references)), VALUE)
-    values["reference"], values["node"] = _joined(references), _joined(nodes)
-    values["gap"] = _joined([np.diff(rank, append=rank[-1:]) for rank in places])
+    values["reference"], values["node"], values["gap"] = _joined(references), _joined(nodes), _joined(gaps)
     return values
+
+
+def _gaps(places: Places) -> NDArray[np.int64]:
+    """Ranks from each of these values to the next."""
+    return np.diff(places, append=places[-1:])
+
+
+def _no_nodes(known: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.zeros(len(known), np.int64)
 
 
 def _offsets(lengths: Sequence[int]) -> NDArray[np.int64]:

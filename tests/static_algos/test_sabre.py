@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from microdata import Cancelled, Category, GuaranteeError, InfeasibleError, Number, Schema, words
 from privacy import Groups, KAnonymity, TCloseness, audit, check, distance
 from static_algos import STATIC_ALGORITHMS, Sabre
-from static_algos.limits import references_of, require_exact
+from static_algos._limit_kernels import distance_work
+from static_algos.limits import close_limits, references_of, require_exact
 from static_algos.sabre import sabre_classes
 from static_algos.sabre_buckets import closeness_test
 from tests.static_algos.bucket_tables import COUNTRIES, QUASI, one_attribute, persons_of, table_of, tables
@@ -203,3 +204,21 @@ def test_it_is_registered():
     entry = STATIC_ALGORITHMS["sabre"]
     assert entry.algorithm is Sabre
     assert "t-closeness" in entry.summary
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from(["rank", "domain"]), st.integers(5, 60))
+def test_the_work_goes_with_the_values_present_and_not_with_the_domain(seed, ground, rows):
+    """Between two values that occur nothing changes but the rank, so the distances are the same."""
+    random = np.random.default_rng(seed)
+    debt = Number("debt", 0, 99_999, integer=True)
+    table = table_of([debt], [random.integers(0, 100_000, rows)])
+    reference = np.bincount(np.append(table.sensitive[:, 0], random.integers(0, 100_000, rows)), minlength=100_000)
+    limits = close_limits(table, 2, Fraction(1, 2), [reference], ground)
+    assert len(limits.rules.values) == np.count_nonzero(reference)
+    some = random.permutation(rows)[: rows // 2 + 1]
+    counts = np.bincount(limits.value[some, 0], minlength=len(limits.rules.values))
+    unit = len(some) * int(reference.sum()) * int(limits.rules.attributes[0]["unit"])
+    own = np.bincount(table.sensitive[some, 0], minlength=100_000)
+    moved = distance_work(limits.rules, 0, counts, len(some))
+    assert Fraction(int(moved), unit) == distance(debt, reference, own, ground)
