@@ -74,6 +74,19 @@ class Events:
     def __len__(self) -> int:
         return len(self.positions)
 
+    @staticmethod
+    def merged(parts: Sequence[Events], refused: Sequence[Refused]) -> Events:
+        """The rows and refusals of several parts and these refusals, in the order of their offsets."""
+        order = np.argsort(np.concatenate([part.positions for part in parts]))
+        return Events(
+            np.concatenate([part.positions for part in parts])[order],
+            np.concatenate([part.persons for part in parts])[order],
+            np.concatenate([part.quasi for part in parts])[order],
+            np.concatenate([part.sensitive for part in parts])[order],
+            np.concatenate([part.public for part in parts])[order],
+            sorted([*refused, *(one for part in parts for one in part.refused)], key=lambda one: one.offset),
+        )
+
     def at(self, wanted: NDArray[np.bool_]) -> Events:
         """The wanted rows, without refusals."""
         return Events(

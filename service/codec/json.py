@@ -8,6 +8,7 @@ a row again writes the same bytes. What a record carries beyond the declared fie
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -15,16 +16,22 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from microdata import Number, PersonSource, Reason, Schema, encode
+from microdata import Number, PersonSource, Reason, Schema
+from microdata.encoding import encode_layers
 from service.codec.events import MAX_EVENT_BYTES, WHOLE_RECORD, Events, Records, Refused, refused_records
+from service.codec.plain_json import PlainRecords
 
 _ABSENT = msgspec.Raw(b"null")
 _ERROR_PATH = re.compile(r"at `\$\.([^`]*)`$")
 
 
 class JsonCodec:
-    """Decodes records of one schema; records above `max_bytes` are refused unread."""
+    """Decodes records of one schema; records above `max_bytes` are refused unread.
+
+    Plain records are scanned all at once; the others, and what is wrong with them, are the slower decoder's.
+    """
 
     def __init__(self, schema: Schema, max_bytes: int = MAX_EVENT_BYTES) -> None:
         self._public = schema.public
@@ -39,28 +46,40 @@ class JsonCodec:
         struct, paths = _struct(kinds)
         self._decoder = msgspec.json.Decoder(struct)
         self._getters = {name: attrgetter(path) for name, path in paths.items()}
+        self._plain = PlainRecords(schema, max_bytes)
 
     def decode(self, batch: Records) -> Events:
         """Rows and refusals of one batch."""
-        objects, rows, refused = self._parse(batch)
+        plain = self._plain.scan(batch.values)
+        events = self._events(batch, np.flatnonzero(plain.taken), plain.columns)
+        if plain.taken.all():
+            return events
+        objects, rows, refused = self._parse(batch, np.flatnonzero(~plain.taken).tolist())
         columns = {name: _column(self._values(name, objects, None)) for name in self._encoded.fields()}
-        keys = [batch.keys[row] for row in rows] if self._by_key else None
-        encoded = encode(self._encoded, pa.table(columns), keys)
+        columns |= {
+            name: pa.array(map(bytes, self._values(name, objects, _ABSENT)), pa.large_binary()) for name in self._public
+        }
+        return Events.merged([events, self._events(batch, np.array(rows, np.int64), columns)], refused)
+
+    def _events(self, batch: Records, rows: NDArray[np.int64], columns: Mapping[str, pa.Array]) -> Events:
+        """The events at these places of the batch, of which these are the columns."""
+        keys = [batch.keys[row] for row in rows.tolist()] if self._by_key else None
+        fields = {name: [columns[name]] for name in self._encoded.fields()}
+        encoded = encode_layers(self._encoded, fields, len(rows), keys)
         offsets = batch.offsets[rows]
-        refused += refused_records(encoded.refusals, offsets)
         public = np.empty((len(encoded.rows), len(self._public)), object)
         for place, name in enumerate(self._public):
-            texts = list(map(bytes, self._values(name, objects, _ABSENT)))
+            texts = columns[name].cast(pa.large_binary()).to_pylist()
             public[:, place] = np.array(texts, object)[encoded.rows]
-        table = encoded.table
-        refused.sort(key=attrgetter("offset"))
+        table, refused = encoded.table, refused_records(encoded.refusals, offsets)
         return Events(offsets[encoded.rows], table.persons, table.quasi, table.sensitive, public, refused)
 
-    def _parse(self, batch: Records) -> tuple[list[Any], list[int], list[Refused]]:
+    def _parse(self, batch: Records, places: Iterable[int]) -> tuple[list[Any], list[int], list[Refused]]:
         """Decoded records, their places in the batch, and what could not be decoded."""
-        decode, limit = self._decoder.decode, self._max_bytes
+        decode, limit, values = self._decoder.decode, self._max_bytes, batch.values
         objects, rows, refused = [], [], []
-        for row, value in enumerate(batch.values):
+        for row in places:
+            value = values[row]
             if value is None:
                 refused.append(Refused(int(batch.offsets[row]), WHOLE_RECORD, Reason.TOMBSTONE))
             elif len(value) > limit:

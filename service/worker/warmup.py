@@ -7,6 +7,8 @@ import gc
 import numpy as np
 
 from microdata import Category
+from service.codec import JsonCodec
+from service.kafka import Partition, RecordBatch
 from service.publishing.gate import Gate
 from service.publishing.rows import Rows
 from service.worker.stream import Stream
@@ -19,7 +21,7 @@ _COLLECT_AFTER = 100_000
 
 
 def warm_up(stream: Stream) -> None:
-    """Compile what the stream needs by pushing invented rows through a throw-away engine and the gate."""
+    """Compile what the stream needs by pushing invented rows through a throw-away engine, the gate and the decoder."""
     engine, schema = stream.engine(), stream.schema
     # Enough persons for a first cluster, so that what forms clusters is compiled too.
     count = min(_ROWS + 4 * int(getattr(engine.parameters, "k", 1)), _MOST_ROWS)
@@ -41,6 +43,8 @@ def warm_up(stream: Stream) -> None:
     public = np.empty((count, len(schema.public)), object)
     rows = Rows(batch.positions, batch.times, batch.persons, batch.quasi, batch.sensitive, public)
     Gate(schema, stream.models).passes(Release.concat(releases), rows, {})
+    nothing = np.zeros(1, np.int64)
+    JsonCodec(schema).decode(RecordBatch(Partition(stream.input, 0), nothing, nothing, [None], [b"{}"]))
 
 
 def spare_the_collector() -> None:
