@@ -22,6 +22,7 @@ from microdata import (
     system_words,
 )
 from privacy import Guarantee, Model, check_domains
+from service.codec import DEFAULT_FORMAT
 from service.policy.errors import PolicyError, Problem, dotted, shown, unknown_name
 from service.policy.file import CategoryField, NumberField, PolicyFile, StreamSection, TableSection
 from service.policy.fingerprint import fingerprint
@@ -94,6 +95,9 @@ class Policy:
     def _fingerprint(self) -> str:
         guarantee = {"algorithm": self.algorithm_name, **self.parameters.model_dump(mode="json")}
         route = self.stream.model_dump(include={"input", "output", "emit"}) if self.stream else {}
+        if self.stream and self.stream.format != DEFAULT_FORMAT:
+            # Only where it is given: policies without keep their fingerprint.
+            route["format"] = self.stream.format
         return fingerprint(self.schema, guarantee, route)
 
     def fingerprint(self) -> str:

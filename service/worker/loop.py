@@ -25,7 +25,7 @@ from dataclasses import replace
 from functools import partial
 
 from microdata import GuaranteeError, UnavailableError
-from service.codec import JsonCodec, Refused
+from service.codec import CODECS, Refused
 from service.kafka import (
     AbortableError,
     Client,
@@ -42,7 +42,8 @@ from service.kafka import (
     TransactionalProducer,
     reach,
 )
-from service.publishing.messages import MessageEncoder, commit_tick, dead_letter
+from service.publishing.dead_letters import dead_letter
+from service.publishing.messages import MessageEncoder, commit_tick
 from service.publishing.publication import Publication
 from service.worker.heard import HeardReader
 from service.worker.metrics import Metrics
@@ -199,18 +200,16 @@ class Worker:
             self._topics = prepare(admin, self.stream, self._settings, self._client.largest_request)
         if not self._is_open:
             self._open_readers()
-        self._messages = MessageEncoder(
-            self.stream.schema, self.stream.emit, self._topics.output_partitions, self._topics.message_bytes
-        )
-        limit = min(self._settings.max_event_bytes, self._messages.largest_event)
-        self._decoder = JsonCodec(self.stream.schema, limit)
+        stream, topics = self.stream, self._topics
+        self._codec = CODECS[stream.format](stream.schema, self._settings.max_event_bytes, topics.message_bytes)
+        self._messages = MessageEncoder(stream.schema, self._codec, stream.emit, topics.output_partitions)
         self._restorer = Restorer(
             self.stream,
             self._topics,
             self._consumer,
             self._reader,
             self._dirty_reader,
-            self._decoder,
+            self._codec,
             self._settings,
         )
 
@@ -299,7 +298,7 @@ class Worker:
 
     def _take(self, batch: RecordBatch) -> None:
         partition = self._partitions[batch.partition]
-        events = self._decoder.decode(batch)
+        events = self._codec.decode(batch)
         self._refused.setdefault(batch.partition, []).extend(events.refused)
         thread = self._engines[batch.partition.number % len(self._engines)]
         push = thread.submit(partition.take, events, int(batch.offsets[-1]) + 1, self._clock())

@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 
 import numpy as np
+import pyarrow as pa
 
 from microdata import Category
-from service.codec import JsonCodec
+from service.codec import CODECS, LARGEST_MESSAGE, MAX_EVENT_BYTES
 from service.kafka import Partition, RecordBatch
 from service.publishing.gate import Gate
 from service.publishing.rows import Rows
@@ -40,11 +41,12 @@ def warm_up(stream: Stream) -> None:
     other = stream.engine()
     other.restore(engine.snapshot(), batch)
     releases.append(engine.flush())
-    public = np.empty((count, len(schema.public)), object)
+    public = tuple(pa.nulls(count) for _ in schema.public)
     rows = Rows(batch.positions, batch.times, batch.persons, batch.quasi, batch.sensitive, public)
     Gate(schema, stream.models).passes(Release.concat(releases), rows, {})
     nothing = np.zeros(1, np.int64)
-    JsonCodec(schema).decode(RecordBatch(Partition(stream.input, 0), nothing, nothing, [None], [b"{}"]))
+    codec = CODECS[stream.format](schema, MAX_EVENT_BYTES, LARGEST_MESSAGE)
+    codec.decode(RecordBatch(Partition(stream.input, 0), nothing, nothing, [None], [b"{}"]))
 
 
 def spare_the_collector() -> None:
