@@ -21,7 +21,7 @@ import numba
 
 Function = TypeVar("Function", bound=Callable[..., object])
 HOME = Path(__file__).resolve().parents[1]
-PACKAGES = ("microdata", "privacy", "static_algos", "stream_algos")
+PACKAGES = ("microdata", "privacy", "static_algos", "stream_algos", "service")
 """Those that have kernels."""
 
 

@@ -29,7 +29,7 @@ from microdata import (
     silent,
     words,
 )
-from service.codec import Events, read_events
+from service.codec import Events, JsonCodec, read_events
 from service.policy import Policy
 from service.publishing.gate import Gate, box_key
 from service.publishing.messages import MessageEncoder
@@ -46,8 +46,6 @@ MOST_POINTS = 60
 """Points of the loss over time."""
 MOST_BINS = 24
 """Bins of the delays."""
-LARGEST_MESSAGE = 1 << 40
-"""A file has no message limit, so no cluster is written in parts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +165,8 @@ class Replay:
         self._published: dict[int, tuple[bytes, bytes]] = {}
         self._pushed = 0
         emit = policy.stream.emit if policy.stream else "clusters"
-        self._encoder = MessageEncoder(self.schema, emit, 1, LARGEST_MESSAGE)
+        # A file has the format of its ending, and what is written is lines of JSON, whatever topics hold.
+        self._encoder = MessageEncoder(self.schema, JsonCodec(self.schema), emit, 1)
 
     def run(self, parts: Iterable[Events], out: BinaryIO) -> None:
         """Push all events and write what leaves.

@@ -60,8 +60,7 @@ class Observer:
         self._gate = Gate(self.schema, self.engine.models())
 
     def push(self, batch):
-        public = np.empty((len(batch), 0), object)
-        events = Events(batch.positions, batch.persons, batch.quasi, batch.sensitive, public, [])
+        events = Events(batch.positions, batch.persons, batch.quasi, batch.sensitive, (), [])
         self.rows.append(events, batch.times)
         self._see(self.engine.push(batch))
 

@@ -1,7 +1,36 @@
-"""How records are written: one codec per format, from bytes to rows."""
+"""How records are written: one codec per format, from bytes to rows and from what leaves to bytes."""
 
-from service.codec.events import MAX_EVENT_BYTES, Codec, Events, Records, Refused, refused_records
+from service.codec.events import (
+    LARGEST_MESSAGE,
+    MAX_EVENT_BYTES,
+    Codec,
+    Emit,
+    Events,
+    Leaving,
+    Records,
+    Refused,
+    plain_values,
+    refusals_of,
+    refused_records,
+)
 from service.codec.files import read_events
+from service.codec.formats import CODECS, DEFAULT_FORMAT
 from service.codec.json import JsonCodec
 
-__all__ = ["MAX_EVENT_BYTES", "Codec", "Events", "JsonCodec", "Records", "Refused", "read_events", "refused_records"]
+__all__ = [
+    "CODECS",
+    "DEFAULT_FORMAT",
+    "LARGEST_MESSAGE",
+    "MAX_EVENT_BYTES",
+    "Codec",
+    "Emit",
+    "Events",
+    "JsonCodec",
+    "Leaving",
+    "Records",
+    "Refused",
+    "plain_values",
+    "read_events",
+    "refusals_of",
+    "refused_records",
+]

@@ -1,20 +1,30 @@
-"""What every codec makes of records: rows that the schema takes, and records that it refuses."""
+"""What every codec makes of records, rows that the schema takes and records that it refuses, and what it encodes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from microdata import Reason, Refusals
+from microdata import Boxes, Reason, Refusals, Schema
+from microdata.refusals import KEY, RECORD
 
+Emit: TypeAlias = Literal["clusters", "tuples"]
+"""One message per cluster, or one flat record per row."""
+Public: TypeAlias = tuple[pa.Array, ...]
+"""The public values of rows, a column of any type for each field."""
 MAX_EVENT_BYTES = 262_144
 """Larger records are refused unread, unless a worker is told otherwise."""
+LARGEST_MESSAGE = 1 << 40
+"""Where messages have no limit, as in a file."""
 WHOLE_RECORD = "(record)"
 """The field of a refusal that is about the record as such."""
+RECORD_KEY = "(key)"
+"""The field of a refusal that is about the record's key."""
 
 
 class Records(Protocol):
@@ -37,7 +47,10 @@ class Codec(Protocol):
     """One format. What a record means never depends on its companions: a new owner who reads it again gets the same."""
 
     def decode(self, batch: Records) -> Events:
-        """Rows and refusals of one batch."""
+        """Rows and refusals of one batch. A public field has the same type in every batch."""
+
+    def encode(self, leaving: Leaving, emit: Emit) -> Iterable[list[bytes]]:
+        """The messages of each cluster; of the same rows always the same bytes."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +72,27 @@ def refused_records(refusals: Refusals, offsets: NDArray[np.int64] | None = None
     ]
 
 
+def refusals_of(schema: Schema, refused: Sequence[Refused]) -> Refusals:
+    """The same as counts and reports take them."""
+    places = {WHOLE_RECORD: RECORD, RECORD_KEY: KEY} | {name: place for place, name in enumerate(schema.fields())}
+    return Refusals(
+        schema,
+        np.array([one.offset for one in refused], np.int64),
+        np.array([places[one.field] for one in refused], np.int16),
+        np.array([one.reason for one in refused], np.int8),
+    )
+
+
+def plain_values(column: pa.Array) -> pa.Array:
+    """Public values in a type that every compute function knows."""
+    return column.storage if isinstance(column, pa.ExtensionArray) else column
+
+
+def joined(parts: Sequence[Public]) -> Public:
+    """The columns of these parts, one behind the other."""
+    return tuple(pa.concat_arrays(columns) for columns in zip(*parts, strict=True))
+
+
 @dataclass(frozen=True, eq=False)
 class Events:
     """Accepted rows in the order of their offsets, and the records that were refused."""
@@ -67,12 +101,24 @@ class Events:
     persons: NDArray[np.int64]
     quasi: NDArray[np.float64]
     sensitive: NDArray[np.int32]
-    public: NDArray[np.object_]
-    """Rows × public fields: each value as the JSON text that came in."""
+    public: Public
     refused: list[Refused]
 
     def __len__(self) -> int:
         return len(self.positions)
+
+    @staticmethod
+    def merged(parts: Sequence[Events], refused: Sequence[Refused]) -> Events:
+        """The rows and refusals of several parts and these refusals, in the order of their offsets."""
+        order = np.argsort(np.concatenate([part.positions for part in parts]))
+        return Events(
+            np.concatenate([part.positions for part in parts])[order],
+            np.concatenate([part.persons for part in parts])[order],
+            np.concatenate([part.quasi for part in parts])[order],
+            np.concatenate([part.sensitive for part in parts])[order],
+            tuple(column.take(pa.array(order)) for column in joined([part.public for part in parts])),
+            sorted([*refused, *(one for part in parts for one in part.refused)], key=lambda one: one.offset),
+        )
 
     def at(self, wanted: NDArray[np.bool_]) -> Events:
         """The wanted rows, without refusals."""
@@ -81,6 +127,23 @@ class Events:
             self.persons[wanted],
             self.quasi[wanted],
             self.sensitive[wanted],
-            self.public[wanted],
+            tuple(column.filter(pa.array(wanted)) for column in self.public),
             [],
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Leaving:
+    """Clusters that leave: of each its id, its box, and its rows, side by side."""
+
+    ids: NDArray[np.uint64]
+    boxes: Boxes
+    starts: NDArray[np.int64]
+    """Where the rows of each cluster begin, and the end of all."""
+    sensitive: NDArray[np.int32]
+    public: Public
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self.sensitive)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -57,9 +56,6 @@ def read_events(path: Path, schema: Schema, *, progress: Progress = silent) -> I
 def _events(encoded: Encoded, schema: Schema) -> Events:
     """Encoded columns as events."""
     table = encoded.table
-    public = np.empty((len(table), len(schema.public)), object)
-    for place, name in enumerate(schema.public):
-        assert table.public is not None, "the schema has public fields"
-        public[:, place] = [msgspec.json.encode(value) for value in table.public.column(name).to_pylist()]
+    public = () if table.public is None else tuple(table.public.column(name).combine_chunks() for name in schema.public)
     refused = refused_records(encoded.refusals)
     return Events(encoded.rows, table.persons, table.quasi, table.sensitive, public, refused)

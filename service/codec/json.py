@@ -1,4 +1,4 @@
-"""JSON: from records to encoded rows, a batch at a time.
+"""JSON: from records to encoded rows, a batch at a time, and from what leaves to messages.
 
 Each record is decoded on its own into the declared fields only, so what a record means never depends on its companions:
 a new owner that re-reads it gets the same row. Public values are kept as the very text that came in, so that publishing
@@ -8,6 +8,7 @@ a row again writes the same bytes. What a record carries beyond the declared fie
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -15,22 +16,40 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from microdata import PersonSource, Reason, Schema, encode
-from service.codec.events import MAX_EVENT_BYTES, WHOLE_RECORD, Events, Records, Refused, refused_records
+from microdata import PersonSource, Reason, Schema
+from microdata.encoding import encode_layers
+from service.codec.events import (
+    LARGEST_MESSAGE,
+    MAX_EVENT_BYTES,
+    WHOLE_RECORD,
+    Emit,
+    Events,
+    Leaving,
+    Records,
+    Refused,
+    refused_records,
+)
+from service.codec.json_messages import JSON_VALUE, JsonMessages
+from service.codec.plain_json import PlainRecords
 
 _ABSENT = msgspec.Raw(b"null")
 _ERROR_PATH = re.compile(r"at `\$\.([^`]*)`$")
 
 
 class JsonCodec:
-    """Decodes records of one schema; records above `max_bytes` are refused unread."""
+    """Records above `max_bytes`, or whose row might not fit into a message, are refused unread.
 
-    def __init__(self, schema: Schema, max_bytes: int = MAX_EVENT_BYTES) -> None:
+    Plain records are scanned all at once; the others, and what is wrong with them, are the slower decoder's.
+    """
+
+    def __init__(self, schema: Schema, max_bytes: int = MAX_EVENT_BYTES, message_bytes: int = LARGEST_MESSAGE) -> None:
+        self._messages = JsonMessages(schema, message_bytes)
         self._public = schema.public
         self._encoded = replace(schema, public=())
         self._by_key = schema.person is PersonSource.KEY
-        self._max_bytes = max_bytes
+        self._max_bytes = min(max_bytes, self._messages.largest_record)
         numbers = {a.name for a in (*schema.quasi, *schema.sensitive) if a.numeric}
         kinds: dict[str, tuple[Any, Any]] = {
             name: (float | None, None) if name in numbers else (str | int | None, None) for name in schema.fields()
@@ -39,28 +58,43 @@ class JsonCodec:
         struct, paths = _struct(kinds)
         self._decoder = msgspec.json.Decoder(struct)
         self._getters = {name: attrgetter(path) for name, path in paths.items()}
+        self._plain = PlainRecords(schema, self._max_bytes)
 
     def decode(self, batch: Records) -> Events:
         """Rows and refusals of one batch."""
-        objects, rows, refused = self._parse(batch)
+        plain = self._plain.scan(batch.values)
+        events = self._events(batch, np.flatnonzero(plain.taken), plain.columns)
+        if plain.taken.all():
+            return events
+        objects, rows, refused = self._parse(batch, np.flatnonzero(~plain.taken).tolist())
         columns = {name: _column(self._values(name, objects, None)) for name in self._encoded.fields()}
-        keys = [batch.keys[row] for row in rows] if self._by_key else None
-        encoded = encode(self._encoded, pa.table(columns), keys)
+        for name in self._public:
+            texts = (bytes(value).decode() for value in self._values(name, objects, _ABSENT))
+            columns[name] = pa.array(texts, pa.large_string())
+        return Events.merged([events, self._events(batch, np.array(rows, np.int64), columns)], refused)
+
+    def encode(self, leaving: Leaving, emit: Emit) -> Iterator[list[bytes]]:
+        """The messages of each cluster."""
+        return self._messages.encode(leaving, emit)
+
+    def _events(self, batch: Records, rows: NDArray[np.int64], columns: Mapping[str, pa.Array]) -> Events:
+        """The events at these places of the batch, of which these are the columns."""
+        keys = [batch.keys[row] for row in rows.tolist()] if self._by_key else None
+        fields = {name: [columns[name]] for name in self._encoded.fields()}
+        encoded = encode_layers(self._encoded, fields, len(rows), keys)
         offsets = batch.offsets[rows]
-        refused += refused_records(encoded.refusals, offsets)
-        public = np.empty((len(encoded.rows), len(self._public)), object)
-        for place, name in enumerate(self._public):
-            texts = list(map(bytes, self._values(name, objects, _ABSENT)))
-            public[:, place] = np.array(texts, object)[encoded.rows]
-        table = encoded.table
-        refused.sort(key=attrgetter("offset"))
+        accepted = pa.array(encoded.rows)
+        values = (columns[name].take(accepted) for name in self._public)
+        public = tuple(pa.ExtensionArray.from_storage(JSON_VALUE, texts) for texts in values)
+        table, refused = encoded.table, refused_records(encoded.refusals, offsets)
         return Events(offsets[encoded.rows], table.persons, table.quasi, table.sensitive, public, refused)
 
-    def _parse(self, batch: Records) -> tuple[list[Any], list[int], list[Refused]]:
+    def _parse(self, batch: Records, places: Iterable[int]) -> tuple[list[Any], list[int], list[Refused]]:
         """Decoded records, their places in the batch, and what could not be decoded."""
-        decode, limit = self._decoder.decode, self._max_bytes
+        decode, limit, values = self._decoder.decode, self._max_bytes, batch.values
         objects, rows, refused = [], [], []
-        for row, value in enumerate(batch.values):
+        for row in places:
+            value = values[row]
             if value is None:
                 refused.append(Refused(int(batch.offsets[row]), WHOLE_RECORD, Reason.TOMBSTONE))
             elif len(value) > limit:

@@ -5,8 +5,17 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
+
+from service.codec import CODECS, DEFAULT_FORMAT
 
 DEFAULT = "records"
 """The kind of data of a policy that names none."""
@@ -39,6 +48,11 @@ class StreamSection(Section):
     emit: Literal["clusters", "tuples"] = Field(
         "clusters", description="one message per cluster, or one flat record per row without the cluster's id"
     )
+    format: str = Field(
+        DEFAULT_FORMAT,
+        description="how the records of both topics are written",
+        json_schema_extra=lambda schema: schema.update(enum=list(CODECS)),
+    )
     start: Literal["earliest", "latest"] | None = Field(
         None, description="where the very first start begins; has no default because both are wrong for somebody"
     )
@@ -46,6 +60,13 @@ class StreamSection(Section):
     allow_compacted: bool = Field(
         default=False, description="accept an input topic whose cleanup policy may remove records that are still held"
     )
+
+    @field_validator("format")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        if name not in CODECS:
+            raise PydanticCustomError("format", "must be one of {known}", {"known": ", ".join(CODECS)})
+        return name
 
     @model_validator(mode="after")
     def _topics_differ(self) -> Self:

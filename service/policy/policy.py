@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from microdata import InfeasibleError, SchemaError, Words, system_words
+from service.codec import DEFAULT_FORMAT
 from service.policy.data import DataKind, kind_of, policy_file
 from service.policy.errors import PolicyError, Problem, shown, unknown_name
 from service.policy.file import PolicyFile, StreamSection, TableSection
@@ -87,6 +88,9 @@ class Policy:
     def _fingerprint(self) -> str:
         guarantee = {"algorithm": self.algorithm_name, **self.parameters.model_dump(mode="json")}
         route = self.stream.model_dump(include={"input", "output", "emit"}) if self.stream else {}
+        if self.stream and self.stream.format != DEFAULT_FORMAT:
+            # Only where it is given: policies without keep their fingerprint.
+            route["format"] = self.stream.format
         return fingerprint(self.data.name, self.data.identity(self.schema), guarantee, route)
 
     def fingerprint(self) -> str:

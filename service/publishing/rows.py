@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from microdata import Schema
-from service.codec.events import Events
+from service.codec.events import Events, Public, joined
 from stream_algos import Batch
 
 
@@ -25,7 +26,7 @@ class Rows:
     persons: NDArray[np.int64]
     quasi: NDArray[np.float64]
     sensitive: NDArray[np.int32]
-    public: NDArray[np.object_]
+    public: Public
 
     @classmethod
     def empty(cls, schema: Schema) -> Rows:
@@ -36,7 +37,7 @@ class Rows:
             np.empty(0, np.int64),
             np.empty((0, len(schema.quasi))),
             np.empty((0, len(schema.sensitive)), np.int32),
-            np.empty((0, len(schema.public)), object),
+            tuple(pa.nulls(0) for _ in schema.public),
         )
 
     def __len__(self) -> int:
@@ -44,12 +45,12 @@ class Rows:
 
     def append(self, events: Events, times: NDArray[np.float64]) -> None:
         """Add rows, taken at these times, behind all that are there."""
+        self.public = joined([self.public, events.public]) if len(self) else events.public
         self.positions = np.concatenate((self.positions, events.positions))
         self.times = np.concatenate((self.times, times))
         self.persons = np.concatenate((self.persons, events.persons))
         self.quasi = np.concatenate((self.quasi, events.quasi))
         self.sensitive = np.concatenate((self.sensitive, events.sensitive))
-        self.public = np.concatenate((self.public, events.public))
 
     def keep(self, positions: NDArray[np.int64], start: int | None) -> None:
         """Forget every row that is neither at one of these positions nor at `start` or behind it."""
@@ -61,7 +62,13 @@ class Rows:
 
     def _select(self, wanted: NDArray[np.bool_]) -> None:
         self.positions, self.times, self.persons = self.positions[wanted], self.times[wanted], self.persons[wanted]
-        self.quasi, self.sensitive, self.public = self.quasi[wanted], self.sensitive[wanted], self.public[wanted]
+        self.quasi, self.sensitive = self.quasi[wanted], self.sensitive[wanted]
+        self.public = tuple(column.filter(pa.array(wanted)) for column in self.public)
+
+    def values(self, index: NDArray[np.int64]) -> tuple[NDArray[np.int32], Public]:
+        """What rows are published with beside their box: sensitive and public values."""
+        chosen = pa.array(index)
+        return self.sensitive[index], tuple(column.take(chosen) for column in self.public)
 
     def find(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Index of the row at each position, -1 where it is gone."""

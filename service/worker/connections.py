@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 
-from service.codec import JsonCodec
+from service.codec import CODECS
 from service.kafka import Client, FinalError, KafkaError, Reader, reach
 from service.publishing.messages import MessageEncoder
 from service.worker.heard import HeardReader
@@ -68,12 +68,10 @@ class Connections:
             self.topics = prepare(admin, stream, settings, self.client.largest_request)
         if not self._is_open:
             self._open_readers()
-        self.messages = MessageEncoder(
-            stream.schema, stream.emit, self.topics.output_partitions, self.topics.message_bytes
-        )
-        self.decoder = JsonCodec(stream.schema, min(settings.max_event_bytes, self.messages.largest_event))
+        self.codec = CODECS[stream.format](stream.schema, settings.max_event_bytes, self.topics.message_bytes)
+        self.messages = MessageEncoder(stream.schema, self.codec, stream.emit, self.topics.output_partitions)
         self.restorer = Restorer(
-            stream, self.topics, self.consumer, self._reader, self._dirty_reader, self.decoder, settings
+            stream, self.topics, self.consumer, self._reader, self._dirty_reader, self.codec, settings
         )
 
     def close(self) -> None:

@@ -202,7 +202,7 @@ class Worker:
     def _decode_and_push(self, batch: RecordBatch) -> None:
         """The engine decides in its own thread; what it decides is `fresh` until a transaction has committed it."""
         partition = self._owned.running[batch.partition]
-        events = self._connections.decoder.decode(batch)
+        events = self._connections.codec.decode(batch)
         thread = self._engines[batch.partition.number % len(self._engines)]
         push = thread.submit(partition.take, events, int(batch.offsets[-1]) + 1, self._clock())
         self._pushes.append((batch.partition, partition, push))

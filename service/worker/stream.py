@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from microdata import InfeasibleError, Schema
 from privacy import Model
+from service.codec import DEFAULT_FORMAT, Emit
 from service.policy import Policy, PolicyError, Problem
 from service.worker.settings import WorkerSettings
 from stream_algos import Engine
@@ -26,7 +27,9 @@ class Stream:
     """Makes an empty engine, one per input partition."""
     fingerprint: str
     start: Literal["earliest", "latest"]
-    emit: Literal["clusters", "tuples"] = "clusters"
+    format: str = DEFAULT_FORMAT
+    """How records are written: a name in `CODECS`."""
+    emit: Emit = "clusters"
     dead_letters: str | None = None
     delay_seconds: float | None = None
     """End to end, as the policy says it."""
@@ -91,6 +94,7 @@ def stream_of(policy: Policy, settings: WorkerSettings) -> Stream:
         engine=lambda: policy.engine(**inside),
         fingerprint=policy.fingerprint(),
         start=route.start,
+        format=route.format,
         emit=route.emit,
         dead_letters=route.dead_letters,
         delay_seconds=seconds,

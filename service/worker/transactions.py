@@ -19,7 +19,7 @@ from service.kafka import (
     Partition,
     TransactionalProducer,
 )
-from service.publishing.messages import dead_letter
+from service.publishing.dead_letters import dead_letter
 from service.worker.metrics import Metrics
 from service.worker.partition import InputPartition, Settlement
 from service.worker.restoring import StateNote

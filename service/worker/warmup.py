@@ -5,7 +5,10 @@ from __future__ import annotations
 import gc
 
 import numpy as np
+import pyarrow as pa
 
+from service.codec import CODECS, LARGEST_MESSAGE, MAX_EVENT_BYTES
+from service.kafka import Partition, RecordBatch
 from service.publishing.gate import Gate
 from service.publishing.rows import Rows
 from service.worker.stream import Stream
@@ -18,7 +21,7 @@ _COLLECT_AFTER = 100_000
 
 
 def warm_up(stream: Stream) -> None:
-    """Compile what the stream needs by pushing invented rows through a throw-away engine and the gate."""
+    """Compile what the stream needs by pushing invented rows through a throw-away engine, the gate and the decoder."""
     engine, schema = stream.engine(), stream.schema
     # Enough persons for a first cluster, so that what forms clusters is compiled too.
     count = min(_ROWS + 4 * int(getattr(engine.parameters, "k", 1)), _MOST_ROWS)
@@ -34,9 +37,12 @@ def warm_up(stream: Stream) -> None:
     other = stream.engine()
     other.restore(engine.snapshot(), batch)
     releases.append(engine.flush())
-    public = np.empty((count, len(schema.public)), object)
+    public = tuple(pa.nulls(count) for _ in schema.public)
     rows = Rows(batch.positions, batch.times, batch.persons, batch.quasi, batch.sensitive, public)
     Gate(schema, stream.models).passes(Release.concat(releases), rows, {})
+    nothing = np.zeros(1, np.int64)
+    codec = CODECS[stream.format](schema, MAX_EVENT_BYTES, LARGEST_MESSAGE)
+    codec.decode(RecordBatch(Partition(stream.input, 0), nothing, nothing, [None], [b"{}"]))
 
 
 def spare_the_collector() -> None:

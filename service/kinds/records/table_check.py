@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from microdata import (
@@ -19,7 +20,9 @@ from microdata import (
     read_table,
     silent,
 )
+from microdata.sources import format_of
 from privacy import check_feasible
+from service.codec import Events, plain_values, read_events, refusals_of
 from service.policy.data import Refused
 from service.policy.errors import Problem
 from service.policy.policy import Policy, at_parameter
@@ -52,22 +55,34 @@ class RecordsCheck:
 
 def check_table(policy: Policy, path: Path, progress: Progress = silent) -> RecordsCheck:
     """Read the table as a run would, and look instead of anonymizing."""
-    reading = read_table(path, policy.schema, on_refused="drop", progress=progress)
+    table, refusals = _read(policy, path, progress)
     problems, warnings = [], []
-    if len(reading.refusals):
-        text = f"the schema refuses rows of the table\n{reading.refusals.describe()}"
+    if len(refusals):
+        text = f"the schema refuses rows of the table\n{refusals.describe()}"
         if policy.table.on_refused == "stop":
             problems.append(Problem("table.on_refused", text))
         else:
             warnings.append(text)
     try:
-        check_feasible(policy.models(), reading.table)
+        check_feasible(policy.models(), table)
     except InfeasibleError as error:
         problems.append(at_parameter(error))
-    warnings.extend(_pointing_fields(reading.table))
+    warnings.extend(_pointing_fields(table))
     if policy.schema.person is PersonSource.ROW:
         warnings.extend(_returning_persons(path))
-    return RecordsCheck(len(reading.table), reading.refusals, tuple(problems), tuple(warnings))
+    return RecordsCheck(len(table), refusals, tuple(problems), tuple(warnings))
+
+
+def _read(policy: Policy, path: Path, progress: Progress) -> tuple[Table, Refusals]:
+    """Events as a worker and a replay take them; tables as they are read for a publication."""
+    schema = policy.schema
+    if policy.kind != "stream" or format_of(path) != "json":
+        reading = read_table(path, schema, on_refused="drop", progress=progress)
+        return reading.table, reading.refusals
+    events = Events.merged(list(read_events(path, schema, progress=progress)), [])
+    columns = dict(zip(schema.public, map(plain_values, events.public), strict=True))
+    table = Table(schema, events.persons, events.quasi, events.sensitive, pa.table(columns) if columns else None)
+    return table, refusals_of(schema, events.refused)
 
 
 def _returning_persons(path: Path) -> Iterator[str]:

@@ -55,8 +55,8 @@ class Simulation:
     def __init__(self, people, k, seed, engine="chunks"):
         self.stream = stream_of(k, seed, engine)
         self.log = log_of(people)
-        self.decoder = JsonCodec(SCHEMA, 10_000)
-        self.encoder = MessageEncoder(self.stream.schema, self.stream.emit, 1, 100_000)
+        self.decoder = JsonCodec(SCHEMA, 10_000, 100_000)
+        self.encoder = MessageEncoder(SCHEMA, self.decoder, self.stream.emit, 1)
         origin = Origin("s", "raw", UUID(int=1), 0, "f")
         empty = np.empty(0, np.int64)
         self.durable = State(origin, 0, 0, 1, None, empty, Release.empty(len(SCHEMA.quasi)), None).encode()

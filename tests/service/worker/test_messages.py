@@ -3,9 +3,11 @@
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from test_crashes import SCHEMA, stream_of
 
+from service.codec import JsonCodec
 from service.publishing.messages import MessageEncoder
 from service.publishing.publication import Publication
 from service.publishing.rows import Rows
@@ -28,8 +30,7 @@ def cluster(number, members):
 
 
 def encoded(partitions, limit, *clusters):
-    public = np.empty((COUNT, 1), object)
-    public[:, 0] = [b'"%d %s"' % (n, b"x" * 50) for n in range(COUNT)]
+    public = pa.array([f"{n} {'x' * 50}" for n in range(COUNT)])
     numbers = np.arange(COUNT)
     rows = Rows(
         numbers,
@@ -37,11 +38,11 @@ def encoded(partitions, limit, *clusters):
         1000 + numbers,
         np.column_stack([np.full(COUNT, 15.0), np.zeros(COUNT)]),
         np.zeros((COUNT, 1), np.int32),
-        public,
+        (public,),
     )
     release = Release.concat(clusters)
     stream = stream_of(2, 0)
-    encoder = MessageEncoder(stream.schema, stream.emit, partitions, limit)
+    encoder = MessageEncoder(SCHEMA, JsonCodec(SCHEMA, message_bytes=limit), stream.emit, partitions)
     return encoder.encode(Publication(release, release.members), rows)
 
 

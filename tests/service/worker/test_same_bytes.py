@@ -1,5 +1,5 @@
-"""The same bytes through a worker and through a replay: taken or refused alike, for the same field and reason, and
-released as the same bytes."""
+"""The same bytes through a worker, a replay and a check of the policy: taken or refused alike, for the same field and
+reason, and released as the same bytes."""
 
 import io
 import json
@@ -14,6 +14,7 @@ from paper_kafka import Paper
 
 from service.codec import read_events
 from service.kafka import Partition
+from service.kinds.records.table_check import check_table
 from service.policy import parse_policy
 from service.replay import Replay
 from service.worker.loop import Worker
@@ -175,6 +176,17 @@ def test_the_same_bytes_mean_the_same_to_both(emit, tmp_path):
     assert rows + len(letters) == len(values)
     assert min(rows, len(letters)) > 100, "some are taken and some refused"
     assert len({(field, reason) for _, field, reason in letters}) > 15
+
+
+def test_a_check_of_the_policy_refuses_the_same(tmp_path):
+    policy, values = parse_policy(POLICY.replace("EMIT", "clusters")), payloads()
+    _, refused = rehearsed(policy, values, tmp_path)
+    found = check_table(policy, tmp_path / "events.jsonl")
+    assert found.rows == len(values) - len(refused)
+    counts = {(field, reason.code): rows for (field, reason), rows in found.refusals.counts().items()}
+    assert counts == Counter((field, reason) for _, field, reason in refused)
+    rows = [place for place, _, _ in refused]
+    assert found.refusals.rows.tolist() == rows
 
 
 TEXTS = st.sampled_from([*(text.encode(errors="surrogatepass") for text in VALUES), *BYTES])
