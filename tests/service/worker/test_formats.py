@@ -76,7 +76,7 @@ def worker_of(policy, paper, on_stop="flush"):
     stream = stream_of(policy, options := WorkerSettings(on_stop=on_stop))
     worker = Worker(stream, paper, options, Metrics(stream), clock=lambda: 1000.0)
     assert worker.open(threading.Event())
-    worker._join()
+    worker._owned.join()
     paper.assign(0)
     return worker
 
