@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from microdata import PersonSource, Reason, Schema, encode
+from microdata import PersonKey, PersonSource, Reason, Schema, encode
 from service.codec.events import MAX_EVENT_BYTES, WHOLE_RECORD, Events, Records, Refused, refused_records
 
 _ABSENT = msgspec.Raw(b"null")
@@ -24,9 +24,15 @@ _ERROR_PATH = re.compile(r"at `\$\.([^`]*)`$")
 
 
 class JsonCodec:
-    """Decodes records of one schema; records above `max_bytes` are refused unread."""
+    """Decodes records of one schema; records above `max_bytes` are refused unread.
 
-    def __init__(self, schema: Schema, max_bytes: int = MAX_EVENT_BYTES) -> None:
+    Rows of two codecs are about the same persons only under the same `person_key`; without one, a codec has its own.
+    """
+
+    def __init__(
+        self, schema: Schema, max_bytes: int = MAX_EVENT_BYTES, *, person_key: PersonKey | None = None
+    ) -> None:
+        self._person_key = person_key or PersonKey.random()
         self._public = schema.public
         self._encoded = replace(schema, public=())
         self._by_key = schema.person is PersonSource.KEY
@@ -45,8 +51,8 @@ class JsonCodec:
         objects, rows, refused = self._parse(batch)
         columns = {name: _column(self._values(name, objects, None)) for name in self._encoded.fields()}
         keys = [batch.keys[row] for row in rows] if self._by_key else None
-        encoded = encode(self._encoded, pa.table(columns), keys)
         offsets = batch.offsets[rows]
+        encoded = encode(self._encoded, pa.table(columns), keys, person_key=self._person_key, positions=offsets)
         refused += refused_records(encoded.refusals, offsets)
         public = np.empty((len(encoded.rows), len(self._public)), object)
         for place, name in enumerate(self._public):

@@ -24,7 +24,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
-from microdata import GuaranteeError, UnavailableError
+from microdata import GuaranteeError, PersonKey, UnavailableError
 from service.codec import JsonCodec, Refused
 from service.kafka import (
     AbortableError,
@@ -99,6 +99,8 @@ class Worker:
         self._restore_failures: Counter[Partition] = Counter()
         self._stop = threading.Event()
         self._id = f"{stream.group}.{settings.instance or secrets.token_hex(8)}"
+        # Rows that wait and rows that come must agree about persons, however often the codec is made anew meanwhile.
+        self._person_key = PersonKey.random()
         check_settings(stream, settings, client.largest_request)
         self._connections = ExitStack()
         self._is_open = False
@@ -203,7 +205,7 @@ class Worker:
             self.stream.schema, self.stream.emit, self._topics.output_partitions, self._topics.message_bytes
         )
         limit = min(self._settings.max_event_bytes, self._messages.largest_event)
-        self._decoder = JsonCodec(self.stream.schema, limit)
+        self._decoder = JsonCodec(self.stream.schema, limit, person_key=self._person_key)
         self._restorer = Restorer(
             self.stream,
             self._topics,
