@@ -44,10 +44,11 @@ def test_lines_of_a_file_are_persons_by_their_number(tmp_path):
 def test_a_codec_that_is_made_anew_does_not_make_new_persons():
     hall = Hall(k=9)
     hall.feed(event(0, "p"))
-    hall.cycle()
+    hall.cycle(3)
+    assert len(hall.worker._partitions[RAW].rows) == 1
     hall.worker._look_at_topics()
     hall.feed(event(1, "p"), event(2, "q"))
-    hall.cycle()
+    hall.cycle(3)
     codes = hall.worker._partitions[RAW].rows.persons.tolist()
     hall.worker.close()
     assert len(codes) == 3
