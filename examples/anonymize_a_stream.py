@@ -5,14 +5,15 @@ from pathlib import Path
 
 import numpy as np
 
-from microdata import encode_events
+from microdata import PersonKey, encode_events
 from service.policy import load_policy
 from stream_algos import Batch, Release
 
 ORDERS = Path(__file__).parent / "orders"
 policy = load_policy(ORDERS / "policy.yaml")
 engine = policy.engine()
-events = encode_events(policy.schema, (ORDERS / "orders.jsonl").read_bytes().splitlines())
+lines = (ORDERS / "orders.jsonl").read_bytes().splitlines()
+events = encode_events(policy.schema, lines, person_key=PersonKey.random())  # batches of one stream share a key
 table = events.table
 counts = Counter()
 

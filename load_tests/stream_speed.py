@@ -21,7 +21,7 @@ import orjson
 
 from load_tests.generators import PEER_QUASI, adult_like
 from load_tests.harness import arguments, peak_bytes, print_machine, print_table, write_json
-from microdata import Boxes, Category, Hierarchy, Schema, Table, class_loss, encode_events, seeded_words
+from microdata import Boxes, Category, Hierarchy, PersonKey, Schema, Table, class_loss, encode_events, seeded_words
 from stream_algos import Batch, Castle
 
 PUSH = 1_000
@@ -192,8 +192,9 @@ def decoding(rows: int) -> list[tuple[str, float]]:
 
 
 def _encode(schema: Schema, payloads: list[bytes]) -> None:
+    key = PersonKey.random()
     for begin in range(0, len(payloads), PUSH):
-        encode_events(schema, payloads[begin : begin + PUSH])
+        encode_events(schema, payloads[begin : begin + PUSH], person_key=key)
 
 
 def main() -> None:

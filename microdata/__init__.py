@@ -23,6 +23,7 @@ from microdata.generalizations import boxes_from, generalizations
 from microdata.geometry import Geometry, box_loss, geometry, range_loss, widened_range
 from microdata.hierarchy import Hierarchy
 from microdata.loss import attribute_loss, average_class_size, class_loss, discernibility, entropy_loss, table_loss
+from microdata.persons import PersonKey
 from microdata.progress import Progress, silent
 from microdata.publication import Publication
 from microdata.published import Published, class_column, published_of, read_published
@@ -51,6 +52,7 @@ __all__ = [
     "InfeasibleError",
     "Number",
     "OnRefused",
+    "PersonKey",
     "PersonSource",
     "PortcullisError",
     "Progress",

@@ -13,10 +13,10 @@ from microdata.table import Table
 def decode(table: Table) -> pa.Table:
     """The values of encoded rows as Arrow columns; persons are codes for good and left out.
 
-    >>> from microdata import Category, Hierarchy, Number, Schema, encode
+    >>> from microdata import Category, Hierarchy, Number, PersonKey, Schema, encode
     >>> schema = Schema("id", (Number("age", 0, 120, integer=True), Category("sex", Hierarchy.flat(["F", "M"]))))
     >>> rows = pa.table({"id": ["a", "b"], "age": [31, 50], "sex": ["F", "M"]})
-    >>> decode(encode(schema, rows).table).to_pylist()
+    >>> decode(encode(schema, rows, person_key=PersonKey.random()).table).to_pylist()
     [{'age': 31, 'sex': 'F'}, {'age': 50, 'sex': 'M'}]
     """
     columns: dict[str, pa.Array] = {}

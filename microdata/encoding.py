@@ -7,7 +7,6 @@ columns. What the schema does not allow is refused with field and reason: no val
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_DOWN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 
 from microdata._kernels import hash_texts
 from microdata.columns import distinct, field_column, is_absent, is_text, is_valid, texts
-from microdata.randomness import system_words
+from microdata.persons import PersonKey
 from microdata.refusals import KEY, Reason, Refusals
 from microdata.schema import LARGEST, Attribute, Category, PersonSource, Schema
 from microdata.table import Table
@@ -31,8 +30,6 @@ Layers: TypeAlias = Sequence[pa.Array]
 Reasons: TypeAlias = NDArray[np.int8]
 """Reason per value, 0 where it is fine."""
 
-# Persons are told apart by a keyed hash: without the key nobody can make two of them fall together on purpose.
-_PERSON_KEY = system_words(2)
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _NOT_FINITE = re.compile(r"\s*[+-]?(nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE)
 # A value counts as on the grid when it misses it by less than this share of a step: decimal steps are not binary.
@@ -41,23 +38,6 @@ _ON_GRID = 1e-6
 _SURELY_KEPT = 15
 # No float64 has more digits than this.
 _MOST_DIGITS = 767
-
-
-class _RowCodes:
-    """Hands out codes that no other row of this process has."""
-
-    def __init__(self) -> None:
-        self._next = 0
-        self._lock = threading.Lock()
-
-    def take(self, rows: int) -> NDArray[np.int64]:
-        with self._lock:
-            first = self._next
-            self._next += rows
-        return np.arange(first, first + rows)
-
-
-_ROW_CODES = _RowCodes()
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +57,7 @@ class Encoded:
     def concat(schema: Schema, parts: Sequence[Encoded]) -> Encoded:
         """All rows and refusals of these parts."""
         if not parts:
-            parts = [encode(schema, pa.table({}))]
+            parts = [encode(schema, pa.table({}), person_key=PersonKey.random())]
         return Encoded(
             Table.concat([part.table for part in parts]),
             np.concatenate([part.rows for part in parts]),
@@ -85,16 +65,25 @@ class Encoded:
         )
 
 
-def encode(schema: Schema, columns: pa.Table | pa.RecordBatch, keys: Sequence[bytes | None] | None = None) -> Encoded:
+def encode(
+    schema: Schema,
+    columns: pa.Table | pa.RecordBatch,
+    keys: Sequence[bytes | None] | None = None,
+    *,
+    person_key: PersonKey,
+    positions: NDArray[np.int64] | None = None,
+) -> Encoded:
     """Encode the declared fields of these columns.
 
     A dotted field is a path into structs, or a column of that very name. A declared field that has no column is missing
-    in every row. `keys` are the record keys, needed where the schema takes the person from them.
+    in every row. `keys` are the record keys, needed where the schema takes the person from them. Persons of several
+    batches are the same only under the same `person_key`. `positions` tell where the rows are in their table or stream
+    (from 0, where it is all here): where every row is another person, that is who it is.
 
-    >>> from microdata import Category, Hierarchy, Number, Schema
+    >>> from microdata import Category, Hierarchy, Number, PersonKey, Schema
     >>> schema = Schema("id", (Number("age", 0, 120), Category("sex", Hierarchy.flat(["F", "M"]))))
     >>> events = pa.table({"id": ["a", "b", "c"], "age": [31, 222, 50], "sex": ["F", "F", "M"]})
-    >>> encoded = encode(schema, events)
+    >>> encoded = encode(schema, events, person_key=PersonKey.random())
     >>> encoded.table.quasi
     array([[31.,  0.],
            [50.,  1.]])
@@ -102,15 +91,25 @@ def encode(schema: Schema, columns: pa.Table | pa.RecordBatch, keys: Sequence[by
     age: outside the declared domain in 1 row (2)
     """
     fields = {name: [field_column(columns, name)] for name in schema.fields()}
-    return encode_layers(schema, fields, columns.num_rows, keys)
+    return encode_layers(schema, fields, columns.num_rows, keys, person_key=person_key, positions=positions)
 
 
 def encode_layers(
-    schema: Schema, fields: Mapping[str, Layers], rows: int, keys: Sequence[bytes | None] | None = None
+    schema: Schema,
+    fields: Mapping[str, Layers],
+    rows: int,
+    keys: Sequence[bytes | None] | None = None,
+    *,
+    person_key: PersonKey,
+    positions: NDArray[np.int64] | None = None,
 ) -> Encoded:
     """Encode fields whose values may be of several types."""
     found: list[tuple[int, Reasons]] = []
-    persons = _persons(schema, fields, rows, keys, found)
+    if schema.person is PersonSource.ROW:
+        persons = np.arange(rows) if positions is None else np.array(positions, np.int64)
+        assert len(persons) == rows, "one position per row"
+    else:
+        persons = _persons(schema.person, fields, rows, keys, person_key, found)
     position = int(isinstance(schema.person, str))
     quasi = np.empty((rows, len(schema.quasi)))
     for column, attribute in enumerate(schema.quasi):
@@ -163,29 +162,28 @@ def _accepted(table: Table, found: list[tuple[int, Reasons]]) -> Encoded:
 
 
 def _persons(
-    schema: Schema,
+    person: str | PersonSource,
     fields: Mapping[str, Layers],
     rows: int,
     keys: Sequence[bytes | None] | None,
+    person_key: PersonKey,
     found: list[tuple[int, Reasons]],
 ) -> NDArray[np.int64]:
     """Code of each row's person; what is refused is added to `found`."""
-    if schema.person is PersonSource.ROW:
-        return _ROW_CODES.take(rows)
-    if schema.person is PersonSource.KEY:
+    if not isinstance(person, str):
         values = pa.nulls(rows, pa.binary()) if keys is None else pa.array(keys, pa.binary())
         assert len(values) == rows, "one key per row"
         found.append((KEY, np.where(is_absent(values), Reason.MISSING, 0).astype(np.int8)))
-        return _person_codes(values)
-    codes, reasons = _merged(_person_column, fields[schema.person])
+        return _person_codes(values, person_key)
+    codes, reasons = _merged(partial(_person_column, person_key), fields[person])
     found.append((0, reasons))
     return codes
 
 
-def _person_column(column: pa.Array) -> tuple[NDArray[np.int64], Reasons]:
+def _person_column(person_key: PersonKey, column: pa.Array) -> tuple[NDArray[np.int64], Reasons]:
     values, reasons = _person_texts(column)
     reasons[is_absent(values) & (reasons == 0)] = Reason.MISSING
-    return _person_codes(values), reasons
+    return _person_codes(values, person_key), reasons
 
 
 def _person_texts(column: pa.Array) -> tuple[pa.Array, Reasons]:
@@ -206,7 +204,7 @@ def _person_texts(column: pa.Array) -> tuple[pa.Array, Reasons]:
     return values, reasons
 
 
-def _person_codes(values: pa.Array) -> NDArray[np.int64]:
+def _person_codes(values: pa.Array, person_key: PersonKey) -> NDArray[np.int64]:
     wide = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
     _, offsets, data = values.buffers()
     if not len(values) or offsets is None:
@@ -214,7 +212,7 @@ def _person_codes(values: pa.Array) -> NDArray[np.int64]:
     bounds: NDArray[np.integer] = np.frombuffer(offsets, np.int64 if wide else np.int32)
     starts = bounds[values.offset : values.offset + len(values) + 1]
     content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return hash_texts(starts, content, _PERSON_KEY)
+    return hash_texts(starts, content, person_key.words)
 
 
 def _values(attribute: Attribute, column: pa.Array) -> tuple[NDArray[Any], Reasons]:

@@ -12,9 +12,11 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pa_json
+from numpy.typing import NDArray
 
 from microdata.columns import field_column
 from microdata.encoding import Encoded, Layers, encode, encode_layers
+from microdata.persons import PersonKey
 from microdata.refusals import Reason, Refusals
 from microdata.schema import LARGEST, Number, Schema
 
@@ -29,16 +31,23 @@ _LONG = re.compile(rb"\d{20}")
 
 
 def encode_events(
-    schema: Schema, payloads: Sequence[bytes | None], keys: Sequence[bytes | None] | None = None
+    schema: Schema,
+    payloads: Sequence[bytes | None],
+    keys: Sequence[bytes | None] | None = None,
+    *,
+    person_key: PersonKey,
+    positions: NDArray[np.int64] | None = None,
 ) -> Encoded:
     """Encode one JSON object per payload; undeclared fields are never looked at.
 
     What is no JSON object is refused as a whole. A batch whose fields keep their types is parsed at once; any other
-    batch event by event, with the same result.
+    batch event by event, with the same result. Persons of several batches are the same only under the same
+    `person_key`; `positions` are as in `encode`.
 
-    >>> from microdata import Number, Schema
+    >>> from microdata import Number, PersonKey, Schema
     >>> schema = Schema("customer.id", (Number("age", 0, 120),))
-    >>> encoded = encode_events(schema, [b'{"customer": {"id": 7}, "age": 31}', b'{"age"'])
+    >>> events = [b'{"customer": {"id": 7}, "age": 31}', b'{"age"']
+    >>> encoded = encode_events(schema, events, person_key=PersonKey.random())
     >>> encoded.table.quasi
     array([[31.]])
     >>> encoded.refusals.counts()
@@ -47,7 +56,9 @@ def encode_events(
     columns = _parsed_at_once(schema, payloads)
     if columns is not None and _has_rounded(schema, columns):
         columns = None
-    return _encode_each(schema, payloads, keys) if columns is None else encode(schema, columns, keys)
+    if columns is None:
+        return _encode_each(schema, payloads, keys, person_key, positions)
+    return encode(schema, columns, keys, person_key=person_key, positions=positions)
 
 
 def arrow_schema(schema: Schema, examples: Sequence[Mapping[str, Any]] = ()) -> pa.Schema:
@@ -126,7 +137,13 @@ def _has_large(column: pa.Array) -> bool:
     return bool(pc.any(pc.greater(pc.abs(column), float(LARGEST))).as_py())
 
 
-def _encode_each(schema: Schema, payloads: Sequence[bytes | None], keys: Sequence[bytes | None] | None) -> Encoded:
+def _encode_each(
+    schema: Schema,
+    payloads: Sequence[bytes | None],
+    keys: Sequence[bytes | None] | None,
+    person_key: PersonKey,
+    positions: NDArray[np.int64] | None = None,
+) -> Encoded:
     events: list[dict[str, Any]] = []
     taken: list[int] = []
     refused: list[int] = []
@@ -143,8 +160,15 @@ def _encode_each(schema: Schema, payloads: Sequence[bytes | None], keys: Sequenc
     for name in schema.fields():
         values = [_pick(event, name) for event in events]
         fields[name] = [public_column(values)] if name in schema.public else layers_of(values)
-    encoded = encode_layers(schema, fields, len(events), None if keys is None else [keys[row] for row in taken])
     rows = np.array(taken, np.int64)
+    encoded = encode_layers(
+        schema,
+        fields,
+        len(events),
+        None if keys is None else [keys[row] for row in taken],
+        person_key=person_key,
+        positions=rows if positions is None else positions[rows],
+    )
     inner = encoded.refusals
     outer = Refusals.records(schema, np.array(refused, np.int64), np.array(reasons, np.int8))
     refusals = Refusals.concat(schema, [outer, Refusals(schema, rows[inner.rows], inner.fields, inner.reasons)])

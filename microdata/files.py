@@ -18,6 +18,7 @@ from microdata.decoding import decode
 from microdata.encoding import Encoded, encode, encode_layers
 from microdata.errors import DataError
 from microdata.events import encode_events, layers_of, public_column
+from microdata.persons import PersonKey
 from microdata.progress import Progress, silent
 from microdata.refusals import Reason, Refusals
 from microdata.schema import PersonSource, Schema
@@ -36,13 +37,16 @@ def read_table(
     columns: Sequence[str] | None = None,
     on_refused: OnRefused = "stop",
     progress: Progress = silent,
+    person_key: PersonKey | None = None,
 ) -> Encoded:
     """Read and encode a whole file.
 
     `columns` names the columns of a CSV file that has no header. With `on_refused="stop"` refused values raise a
-    `DataError` that reports all of them; with `"drop"` their rows are left out and `refusals` reports them.
+    `DataError` that reports all of them; with `"drop"` their rows are left out and `refusals` reports them. Persons of
+    several files are the same only under the same `person_key`; without one, the file has its own.
     """
-    parts = list(read_batches(path, schema, columns=columns, on_refused="drop", progress=progress))
+    batches = read_batches(path, schema, columns=columns, on_refused="drop", progress=progress, person_key=person_key)
+    parts = list(batches)
     return _checked(Encoded.concat(schema, parts), Path(path).name, on_refused)
 
 
@@ -53,14 +57,16 @@ def read_batches(
     columns: Sequence[str] | None = None,
     on_refused: OnRefused = "stop",
     progress: Progress = silent,
+    person_key: PersonKey | None = None,
 ) -> Iterator[Encoded]:
     """Read and encode a file batch by batch; row numbers count through the whole file."""
-    path = Path(path)
+    path, key = Path(path), person_key or PersonKey.random()
     if schema.person is PersonSource.KEY:
         raise DataError(f"{path.name}: the schema takes the person from record keys, and rows of a table have none")
     done = 0
     with reading(path):
-        parts = _json_parts(path, schema) if format_of(path) == "json" else _column_parts(path, schema, columns)
+        by_line = format_of(path) == "json"
+        parts = _json_parts(path, schema, key) if by_line else _column_parts(path, schema, columns, key)
         for part, share in parts:
             if on_refused == "stop" and len(part.refusals):
                 raise _refused(part.refusals)
@@ -71,17 +77,26 @@ def read_batches(
             raise DataError("there are no rows")
 
 
-def table_from_frame(frame: Any, schema: Schema, *, on_refused: OnRefused = "stop") -> Encoded:
-    """Encode a pandas or polars frame, an Arrow table, or anything else that exports an Arrow stream."""
+def table_from_frame(
+    frame: Any, schema: Schema, *, on_refused: OnRefused = "stop", person_key: PersonKey | None = None
+) -> Encoded:
+    """Encode a pandas or polars frame, an Arrow table, or anything else that exports an Arrow stream.
+
+    Persons of several frames are the same only under the same `person_key`; without one, the frame has its own.
+    """
+    key = person_key or PersonKey.random()
     try:
         columns = pa.table(frame)
     except pa.ArrowException:
-        return _checked(_encode_objects(frame, schema), "frame", on_refused)
+        return _checked(_encode_objects(frame, schema, key), "frame", on_refused)
     except TypeError:
         raise DataError(f"expected a data frame or an Arrow table, got {type(frame).__name__}") from None
     check_fields(columns.schema, schema.fields())
-    starts = range(0, columns.num_rows, ROWS)
-    parts = [encode(schema, columns.slice(first, ROWS)).shifted(first) for first in starts]
+    rows = np.arange(columns.num_rows)
+    parts = [
+        encode(schema, columns.slice(first, ROWS), person_key=key, positions=rows[first : first + ROWS]).shifted(first)
+        for first in range(0, columns.num_rows, ROWS)
+    ]
     return _checked(Encoded.concat(schema, parts), "frame", on_refused)
 
 
@@ -95,9 +110,11 @@ def write_table(table: Table, path: str | Path, *, progress: Progress = silent) 
     progress("write", len(table), len(table))
 
 
-def _column_parts(path: Path, schema: Schema, columns: Sequence[str] | None) -> Iterator[tuple[Encoded, float]]:
+def _column_parts(
+    path: Path, schema: Schema, columns: Sequence[str] | None, key: PersonKey
+) -> Iterator[tuple[Encoded, float]]:
     for chunk in column_chunks(path, schema.fields(), names=columns):
-        encoded = encode(schema, chunk.columns)
+        encoded = encode(schema, chunk.columns, person_key=key, positions=chunk.rows)
         inner = encoded.refusals
         reasons = np.full(len(chunk.misshapen), Reason.WRONG_SHAPE, np.int8)
         refusals = Refusals.concat(
@@ -110,24 +127,25 @@ def _column_parts(path: Path, schema: Schema, columns: Sequence[str] | None) -> 
         yield Encoded(encoded.table, chunk.rows[encoded.rows], refusals), chunk.share
 
 
-def _json_parts(path: Path, schema: Schema) -> Iterator[tuple[Encoded, float]]:
+def _json_parts(path: Path, schema: Schema, key: PersonKey) -> Iterator[tuple[Encoded, float]]:
     done = 0
     for lines, share in line_chunks(path):
         if not done and lines and lines[0].startswith(b"["):
             raise DataError("a JSON array; needed is one object per line")
         if lines:
-            yield encode_events(schema, lines).shifted(done), share
+            positions = np.arange(done, done + len(lines))
+            yield encode_events(schema, lines, person_key=key, positions=positions).shifted(done), share
         done += len(lines)
 
 
-def _encode_objects(frame: Any, schema: Schema) -> Encoded:
+def _encode_objects(frame: Any, schema: Schema, key: PersonKey) -> Encoded:
     """Encode a frame with columns that mix types, value by value."""
     check_fields(pa.schema([(str(name), pa.null()) for name in frame.columns]), schema.fields())
     values = {name: [_python_value(value) for value in frame[name]] for name in schema.fields()}
     fields = {
         name: [public_column(column)] if name in schema.public else layers_of(column) for name, column in values.items()
     }
-    return encode_layers(schema, fields, len(frame))
+    return encode_layers(schema, fields, len(frame), person_key=key)
 
 
 def _python_value(value: Any) -> Any:

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import yaml
 
-from microdata import Boxes, PortcullisError, Publication, boxes_from, encode
+from microdata import Boxes, PersonKey, PortcullisError, Publication, boxes_from, encode
 from privacy import audit
 from service.kafka import (
     Client,
@@ -320,7 +320,7 @@ def _publication(
     policy: Policy, orders: list[pa.Table], clusters: list[dict[str, Any]], released: Any, sizes: list[int]
 ) -> Publication:
     """What left, as a publication over the original rows: persons and boxes are exact."""
-    table = encode(policy.schema, pa.concat_tables(orders)).table
+    table = encode(policy.schema, pa.concat_tables(orders), person_key=PersonKey.random()).table
     classes = np.full(len(table), -1, np.int32)
     classes[released] = np.repeat(np.arange(len(clusters)), sizes)
     boxes: Boxes = boxes_from(policy.schema, [cluster["generalization"] for cluster in clusters])

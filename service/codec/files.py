@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import DataError, Encoded, PersonSource, Progress, Schema, read_batches, silent
+from microdata import DataError, Encoded, PersonKey, PersonSource, Progress, Schema, read_batches, silent
 from microdata.sources import format_of, line_chunks, reading
 from service.codec.events import Events, refused_records
 from service.codec.json import JsonCodec
@@ -27,18 +27,21 @@ class Lines:
     values: list[bytes]
 
 
-def read_events(path: Path, schema: Schema, *, progress: Progress = silent) -> Iterator[Events]:
+def read_events(
+    path: Path, schema: Schema, *, progress: Progress = silent, person_key: PersonKey | None = None
+) -> Iterator[Events]:
     """The events of a file in their order; positions count its rows, or its lines that are not empty, from 0.
 
     A line of JSON means what a record with these bytes means to a worker.
     """
     if format_of(path) != "json":
-        for encoded in read_batches(path, schema, on_refused="drop", progress=progress):
+        batches = read_batches(path, schema, on_refused="drop", progress=progress, person_key=person_key)
+        for encoded in batches:
             yield _events(encoded, schema)
         return
     if schema.person is PersonSource.KEY:
         raise DataError(f"{path.name}: the schema takes the person from record keys, and lines of a file have none")
-    codec, done = JsonCodec(schema), 0
+    codec, done = JsonCodec(schema, person_key=person_key), 0
     with reading(path):
         for lines, share in line_chunks(path):
             if not done and lines and lines[0].startswith(b"["):

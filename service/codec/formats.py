@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from microdata import Schema
+from microdata import PersonKey, Schema
 from service.codec.events import Codec
 from service.codec.json import JsonCodec
 
-NewCodec: TypeAlias = Callable[[Schema, int, int], Codec]
-"""Makes the codec of a schema for records and messages of at most so many bytes."""
+NewCodec: TypeAlias = Callable[[Schema, int, int, PersonKey], Codec]
+"""Makes the codec of a schema for records and messages of at most so many bytes; it compares persons under this key."""
 
 DEFAULT_FORMAT = "json"
 CODECS: dict[str, NewCodec] = {DEFAULT_FORMAT: JsonCodec}

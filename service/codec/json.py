@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from microdata import PersonSource, Reason, Schema
+from microdata import PersonKey, PersonSource, Reason, Schema
 from microdata.encoding import encode_layers
 from service.codec.events import (
     LARGEST_MESSAGE,
@@ -41,10 +41,18 @@ _ERROR_PATH = re.compile(r"at `\$\.([^`]*)`$")
 class JsonCodec:
     """Records above `max_bytes`, or whose row might not fit into a message, are refused unread.
 
+    Rows of two codecs are about the same persons only under the same `person_key`; without one, a codec has its own.
     Plain records are scanned all at once; the others, and what is wrong with them, are the slower decoder's.
     """
 
-    def __init__(self, schema: Schema, max_bytes: int = MAX_EVENT_BYTES, message_bytes: int = LARGEST_MESSAGE) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        max_bytes: int = MAX_EVENT_BYTES,
+        message_bytes: int = LARGEST_MESSAGE,
+        person_key: PersonKey | None = None,
+    ) -> None:
+        self._person_key = person_key or PersonKey.random()
         self._messages = JsonMessages(schema, message_bytes)
         self._public = schema.public
         self._encoded = replace(schema, public=())
@@ -81,8 +89,8 @@ class JsonCodec:
         """The events at these places of the batch, of which these are the columns."""
         keys = [batch.keys[row] for row in rows.tolist()] if self._by_key else None
         fields = {name: [columns[name]] for name in self._encoded.fields()}
-        encoded = encode_layers(self._encoded, fields, len(rows), keys)
         offsets = batch.offsets[rows]
+        encoded = encode_layers(self._encoded, fields, len(rows), keys, person_key=self._person_key, positions=offsets)
         accepted = pa.array(encoded.rows)
         values = (columns[name].take(accepted) for name in self._public)
         public = tuple(pa.ExtensionArray.from_storage(JSON_VALUE, texts) for texts in values)

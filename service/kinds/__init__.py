@@ -11,11 +11,12 @@ from service.policy.file import DEFAULT
 
 __all__ = ["DataKind", "data_kind", "data_kinds", "kind_of", "register", "report_page"]
 
-register(RECORDS)
-load_extensions("portcullis.kinds")
-
 
 def report_page(report: str) -> str:
     """The page of a report that was kept as JSON, whatever its kind."""
     kind = data_kind(orjson.loads(report).get("data", DEFAULT))
     return kind.page(kind.report_model.model_validate_json(report))
+
+
+register(RECORDS)
+load_extensions("portcullis.kinds")

@@ -26,18 +26,6 @@ if TYPE_CHECKING:
     from service.policy.policy import Policy
 
 
-class Promise(Protocol):
-    """What is asked of a publication: one privacy model with its threshold."""
-
-    @property
-    def label(self) -> str:
-        """Its name, with what it is about."""
-
-    @property
-    def asked(self) -> float:
-        """The threshold."""
-
-
 @dataclass(frozen=True)
 class Verdict:
     """What an audit found, in the words of the kind. No value of a record is in it."""
@@ -153,7 +141,8 @@ class DataKind(ABC):
     guarantee: ClassVar[type[BaseModel]]
     """The `guarantee` of a policy without an algorithm, which can only be audited; has `models(schema)`."""
     algorithms: ClassVar[Catalogue[Any]]
-    """What makes a table safe. Each is made of its parameters by name and has `models(schema)`."""
+    """What makes a table safe. Each is made of its parameters by name and has `models(schema)`, which have `label` and
+    `asked`."""
     engines: ClassVar[Catalogue[Any]] = Catalogue()
     """What makes a stream safe."""
     report_model: ClassVar[type[BaseModel]]

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 
+from microdata import PersonKey
 from service.codec import CODECS
 from service.kafka import Client, FinalError, KafkaError, Reader, reach
 from service.publishing.messages import MessageEncoder
@@ -37,6 +38,8 @@ class Connections:
         self._stream = stream
         self._settings = settings
         self._metrics = metrics
+        # Rows that wait and rows that come must agree about persons, however often the codec is made anew meanwhile.
+        self._person_key = PersonKey.random()
         self._opened = ExitStack()
         self._is_open = False
 
@@ -68,7 +71,9 @@ class Connections:
             self.topics = prepare(admin, stream, settings, self.client.largest_request)
         if not self._is_open:
             self._open_readers()
-        self.codec = CODECS[stream.format](stream.schema, settings.max_event_bytes, self.topics.message_bytes)
+        self.codec = CODECS[stream.format](
+            stream.schema, settings.max_event_bytes, self.topics.message_bytes, self._person_key
+        )
         self.messages = MessageEncoder(stream.schema, self.codec, stream.emit, self.topics.output_partitions)
         self.restorer = Restorer(
             stream, self.topics, self.consumer, self._reader, self._dirty_reader, self.codec, settings

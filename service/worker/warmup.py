@@ -7,6 +7,7 @@ import gc
 import numpy as np
 import pyarrow as pa
 
+from microdata import PersonKey
 from service.codec import CODECS, LARGEST_MESSAGE, MAX_EVENT_BYTES
 from service.kafka import Partition, RecordBatch
 from service.publishing.gate import Gate
@@ -41,7 +42,7 @@ def warm_up(stream: Stream) -> None:
     rows = Rows(batch.positions, batch.times, batch.persons, batch.quasi, batch.sensitive, public)
     Gate(schema, stream.models).passes(Release.concat(releases), rows, {})
     nothing = np.zeros(1, np.int64)
-    codec = CODECS[stream.format](schema, MAX_EVENT_BYTES, LARGEST_MESSAGE)
+    codec = CODECS[stream.format](schema, MAX_EVENT_BYTES, LARGEST_MESSAGE, PersonKey.random())
     codec.decode(RecordBatch(Partition(stream.input, 0), nothing, nothing, [None], [b"{}"]))
 
 

@@ -16,12 +16,12 @@ from microdata import (
     attribute_loss,
     box_loss,
     class_loss,
-    encode,
     generalizations,
     geometry,
     prefix_hierarchy,
     table_loss,
 )
+from tests.one_key import encode
 
 SEX = Category("sex", Hierarchy.from_mapping({"Person": ["Male", "Female"]}))
 

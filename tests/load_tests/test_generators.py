@@ -19,7 +19,8 @@ from load_tests.generators import (
     transactions,
 )
 from load_tests.generators.real_adult import adult_folder
-from microdata import Category, encode
+from microdata import Category
+from tests.one_key import encode
 
 GENERATORS = {
     "adult_like": adult_like(sensitive=("occupation", "salary")),

@@ -11,11 +11,11 @@ from microdata import (
     HierarchyError,
     Schema,
     date_hierarchy,
-    encode_events,
     interval_hierarchy,
     prefix_hierarchy,
     quantile_hierarchy,
 )
+from tests.one_key import encode_events
 
 
 def covers(label, tree):

@@ -1,6 +1,8 @@
 """Encoding against a loop over values, and each reason for refusing one."""
 
 import math
+import subprocess
+import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -16,16 +18,15 @@ from microdata import (
     DataError,
     Hierarchy,
     Number,
+    PersonKey,
     PersonSource,
     Reason,
     Refusals,
     Schema,
     decode,
-    encode,
-    encoding,
-    system_words,
 )
 from microdata._kernels import hash_texts
+from tests.one_key import encode
 
 COLOURS = Hierarchy.from_mapping({"any": {"warm": ["red", "orange"], "cold": ["blue"]}})
 AGE = Number("age", 0, 120, integer=True)
@@ -250,8 +251,6 @@ def test_persons_from_keys_and_rows():
     assert by_key.refusals.fields.tolist() == [KEY]
     assert by_key.refusals.describe() == "(key): missing value in 1 row (2)"
     assert encode(Schema(PersonSource.KEY, (AGE,)), rows).refusals.row_count == 3
-    own = [encode(Schema(PersonSource.ROW, (AGE,)), rows).table.persons.tolist() for _ in range(3)]
-    assert len({code for codes in own for code in codes}) == 9
 
 
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=8))
@@ -294,11 +293,36 @@ def siphash13(data):
     return code - 2**64 if code >= 2**63 else code
 
 
-def test_codes_hang_on_a_key_that_is_drawn_for_this_process(monkeypatch):
-    assert encoding._PERSON_KEY.any()
-    before = persons(pa.array(["a"])).table.persons[0]
-    monkeypatch.setattr(encoding, "_PERSON_KEY", system_words(2))
-    assert persons(pa.array(["a"])).table.persons[0] != before
+def test_codes_hang_on_the_key_alone():
+    key, other = PersonKey.random(), PersonKey.random()
+    schema, rows = Schema("id", (AGE,)), pa.table({"id": ["a", "b", "a"], "age": [1, 2, 3]})
+    codes = [encode(schema, rows, person_key=one).table.persons.tolist() for one in (key, key, other)]
+    assert codes[0] == codes[1]
+    assert codes[0][0] == codes[0][2] != codes[0][1]
+    assert not set(codes[0]) & set(codes[2])
+
+
+def test_a_key_is_handed_over_and_not_shown():
+    key = PersonKey.random()
+    script = (
+        "import sys, pyarrow as pa; from microdata import *;"
+        "key = PersonKey.from_bytes(bytes.fromhex(sys.argv[1]));"
+        "schema, rows = Schema('id', (Number('age', 0, 9),)), pa.table({'id': ['a'], 'age': [1]});"
+        "print(encode(schema, rows, person_key=key).table.persons[0])"
+    )
+    said = subprocess.run([sys.executable, "-c", script, bytes(key).hex()], capture_output=True, text=True, check=True)
+    rows = pa.table({"id": ["a"], "age": [1]})
+    own = encode(Schema("id", (Number("age", 0, 9),)), rows, person_key=key).table.persons[0]
+    assert said.stdout.strip() == str(own)
+    assert str(key.words[0]) not in repr(key)
+    with pytest.raises(ValueError, match="16 bytes"):
+        PersonKey.from_bytes(b"short")
+
+
+def test_rows_are_persons_by_where_they_are():
+    schema, rows = Schema(PersonSource.ROW, (AGE,)), pa.table({"age": [1, 222, 3]})
+    assert encode(schema, rows).table.persons.tolist() == [0, 2]
+    assert encode(schema, rows, positions=np.array([7, 8, 9])).table.persons.tolist() == [7, 9]
 
 
 def test_nested_fields_and_columns_with_dots():

@@ -17,13 +17,12 @@ from microdata import (
     Publication,
     Schema,
     SchemaError,
-    encode,
-    encode_events,
     published_columns,
     read_published,
     read_table,
     write_published,
 )
+from tests.one_key import encode, encode_events
 
 LARGEST = 2**53 - 1
 WHOLE = Number("n", 0, LARGEST, integer=True)

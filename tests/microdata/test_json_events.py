@@ -18,9 +18,9 @@ from microdata import (
     Reason,
     Schema,
     arrow_schema,
-    encode_events,
 )
-from microdata.events import _encode_each, _parsed_at_once
+from microdata.events import _parsed_at_once
+from tests.one_key import encode_each, encode_events
 
 SCHEMA = Schema(
     "customer.id",
@@ -91,7 +91,7 @@ def test_each_event_is_judged_as_if_it_were_alone(payloads):
         refused.setdefault(row, []).append((field, reason))
     assert sorted([*accepted, *refused]) == list(range(len(payloads)))
     for row, payload in enumerate(payloads):
-        alone = rows(_encode_each(SCHEMA, [payload], None))
+        alone = rows(encode_each(SCHEMA, [payload], None))
         if row in accepted:
             assert accepted[row] == (alone[1][0], alone[2][0], alone[3][0])
         else:
@@ -157,14 +157,14 @@ def test_reasons_agree_with_a_loop(events):
 def test_batches_of_like_events_are_parsed_at_once(people):
     payloads = dumped(*({**GOOD, "age": age, "sex": sex, "shop": shop} for age, sex, shop in people))
     assert _parsed_at_once(SCHEMA, payloads) is not None
-    assert rows(encode_events(SCHEMA, payloads)) == rows(_encode_each(SCHEMA, payloads, None))
+    assert rows(encode_events(SCHEMA, payloads)) == rows(encode_each(SCHEMA, payloads, None))
 
 
 @pytest.mark.parametrize("field", ["customer", "age", "sex", "item", "shop"])
 @pytest.mark.parametrize("value", [5, 2.5, "5", None, True, [1], {"id": "p"}])
 def test_types_may_change_in_the_middle_of_a_batch(field, value):
     payloads = dumped(*[GOOD] * 20, {**GOOD, field: value}, GOOD)
-    together, apart = rows(encode_events(SCHEMA, payloads)), rows(_encode_each(SCHEMA, payloads, None))
+    together, apart = rows(encode_events(SCHEMA, payloads)), rows(encode_each(SCHEMA, payloads, None))
     assert together[:4] == apart[:4]
     assert together[5] == apart[5]
 

@@ -27,7 +27,7 @@ export function auditView(report) {
         bullet(finding),
         number(finding.achieved),
         `${finding.more_is_safer ? "at least" : "at most"} ${number(finding.asked)}`,
-        finding.holds ? "✓ yes" : `✗ fails in ${number(finding.failing)} of ${number(report.classes)} classes`,
+        finding.holds ? "✓ yes" : `✗ fails${where(finding, report)}`,
       ]),
     ),
     report.faults.map((fault) => h("p", { className: "problem" }, `${number(fault.count)} × ${fault.reason}`)),
@@ -41,14 +41,37 @@ export function auditView(report) {
   );
 }
 
-const facts = (report) => [
-  [number(report.rows), "rows published", report.suppressed === null ? "" : `${number(report.suppressed)} suppressed`],
-  [number(report.classes), "classes", ""],
-  [percent(report.loss), "mean loss", ""],
-  [
-    number(report.fewest_persons),
-    "persons in the smallest class",
-    `counted as ${COUNTED[report.persons] ?? report.persons}`,
+const where = ({ failing }, { classes }) =>
+  classes === undefined ? "" : ` in ${number(failing)} of ${number(classes)} classes`;
+
+/** Numbers that have a sentence of their own. */
+const TOLD = {
+  rows: ({ rows, suppressed }) => [
+    number(rows),
+    "rows published",
+    (suppressed ?? null) === null ? "" : `${number(suppressed)} suppressed`,
   ],
-  [percent(report.largest_share), "largest share of a person", "of the rows of one class"],
+  classes: ({ classes }) => [number(classes), "classes", ""],
+  loss: ({ loss }) => [percent(loss), "mean loss", ""],
+  fewest_persons: ({ fewest_persons: fewest, persons }) => [
+    number(fewest),
+    "persons in the smallest class",
+    `counted as ${COUNTED[persons] ?? persons}`,
+  ],
+  largest_share: ({ largest_share: share }) => [
+    percent(share),
+    "largest share of a person",
+    "of the rows of one class",
+  ],
+};
+const TOLD_ELSEWHERE = new Set(["suppressed"]);
+
+/** What else an audit measures, whatever kind of data it is about: every other number under its own name. */
+const facts = (report) => [
+  ...Object.keys(TOLD)
+    .filter((name) => name in report)
+    .map((name) => TOLD[name](report)),
+  ...Object.entries(report)
+    .filter(([name, value]) => typeof value === "number" && !(name in TOLD) && !TOLD_ELSEWHERE.has(name))
+    .map(([name, value]) => [number(value), name.replaceAll("_", " "), ""]),
 ];

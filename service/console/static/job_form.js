@@ -94,7 +94,15 @@ function guaranteeField() {
       if (algorithms.length) return;
       const answer = await get("/v1/algorithms").catch(() => ({ algorithms: [] }));
       algorithms = answer.algorithms.filter((one) => one.runs_on === "table");
-      algorithm.replaceChildren(own, ...algorithms.map(({ name }) => h("option", { value: name }, name)));
+      algorithm.replaceChildren(own, ...choices(algorithms));
     },
   };
+}
+
+/** Names to choose from, by the kind of data that they are for where there are several. */
+function choices(algorithms) {
+  const named = (some) => some.map(({ name }) => h("option", { value: name }, name));
+  const kinds = [...new Set(algorithms.map(({ data }) => data))];
+  if (kinds.length < 2) return named(algorithms);
+  return kinds.map((kind) => h("optgroup", { label: kind }, named(algorithms.filter(({ data }) => data === kind))));
 }

@@ -37,9 +37,9 @@ LARGE = 2**62 + 1
 class PackedCodec:
     """MessagePack, with public values of declared types: whole numbers and bytes, which JSON could not carry."""
 
-    def __init__(self, schema, max_bytes, message_bytes):
+    def __init__(self, schema, max_bytes, message_bytes, person_key):
         del max_bytes, message_bytes
-        self.schema = schema
+        self.schema, self.person_key = schema, person_key
 
     def decode(self, batch):
         records, offsets, refused = [], [], []
@@ -51,7 +51,7 @@ class PackedCodec:
                 refused.append(Refused(offset, "(record)", Reason.WRONG_TYPE))
         names = self.schema.fields()
         columns = {name: pa.array([record.get(name) for record in records], TYPES.get(name)) for name in names}
-        encoded = encode(replace(self.schema, public=()), pa.table(columns))
+        encoded = encode(replace(self.schema, public=()), pa.table(columns), person_key=self.person_key)
         places = np.array(offsets, np.int64)
         refused += refused_records(encoded.refusals, places)
         table, accepted = encoded.table, pa.array(encoded.rows)

@@ -1,0 +1,43 @@
+"""The key under which persons are compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microdata.randomness import system_words
+
+_BYTES = 16
+
+
+@dataclass(frozen=True, eq=False)
+class PersonKey:
+    """A secret. Under one key two rows have the same code exactly when they are about the same person.
+
+    Without the key nobody can make two persons fall together on purpose, or try who a code stands for. So a run draws
+    its own and writes it nowhere. Where several processes, or one after its restart, must agree about persons, one of
+    them draws a key and hands `bytes(key)` to the others.
+
+    >>> key = PersonKey.random()
+    >>> (PersonKey.from_bytes(bytes(key)).words == key.words).all()
+    np.True_
+    """
+
+    words: NDArray[np.uint64] = field(repr=False)
+
+    @classmethod
+    def random(cls) -> PersonKey:
+        """A new key from the operating system."""
+        return cls(system_words(_BYTES // 8))
+
+    @classmethod
+    def from_bytes(cls, secret: bytes) -> PersonKey:
+        """A key that was handed over."""
+        if len(secret) != _BYTES:
+            raise ValueError(f"a key of persons has {_BYTES} bytes, got {len(secret)}")
+        return cls(np.frombuffer(secret, "<u8").astype(np.uint64))
+
+    def __bytes__(self) -> bytes:
+        return self.words.astype("<u8").tobytes()
