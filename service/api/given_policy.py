@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from microdata import Hierarchy, HierarchyError
-from service.policy import Policy, PolicyError, Problem, parse_policy
-from service.policy.errors import dotted
-from service.policy.hierarchies import Hierarchies
+from microdata import Category, Hierarchy
+from service.policy import Policy, parse_policy
 from service.policy.text import parse_text
 from service.problems import ProblemError
 
@@ -36,12 +34,14 @@ HIERARCHIES_PART = {
 def given_policy(raw: bytes, hierarchies: Mapping[str, bytes]) -> tuple[Policy, str]:
     """The policy in this YAML or JSON text, and as JSON that needs no file beside it."""
     mapping = parse_text(_text(raw, "policy"))
-    trees = Hierarchies(None)
-    for path, field in _fields(mapping):
-        name = field.get("hierarchy")
-        if isinstance(name, str):
-            field["hierarchy"] = _inline(name, hierarchies, trees, f"{path}.hierarchy")
-    return parse_policy(mapping), json.dumps(mapping, ensure_ascii=False)
+    policy = parse_policy(mapping, sent={name: _text(file, "hierarchy") for name, file in hierarchies.items()})
+    for role, attributes in (("quasi", policy.schema.quasi), ("sensitive", policy.schema.sensitive)):
+        for attribute in attributes:
+            field = mapping["schema"][role][attribute.name]
+            if isinstance(attribute, Category) and isinstance(field["hierarchy"], str):
+                # Another mapping: in YAML several fields may be one and the same.
+                mapping["schema"][role][attribute.name] = {**field, "hierarchy": _nested(attribute.hierarchy)}
+    return policy, json.dumps(mapping, ensure_ascii=False)
 
 
 def _text(raw: bytes, part: str) -> str:
@@ -49,28 +49,6 @@ def _text(raw: bytes, part: str) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ProblemError("bad-upload", f"The {part} is not UTF-8 text.") from None
-
-
-def _fields(mapping: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    schema = mapping.get("schema")
-    if not isinstance(schema, dict):
-        return
-    for role in ("quasi", "sensitive"):
-        fields = schema.get(role)
-        for name, field in fields.items() if isinstance(fields, dict) else ():
-            if isinstance(field, dict):
-                yield dotted(("schema", role, name)), field
-
-
-def _inline(name: str, hierarchies: Mapping[str, bytes], trees: Hierarchies, path: str) -> dict[str, Any]:
-    raw = hierarchies.get(name.replace("\\", "/").rpartition("/")[2])
-    if raw is None:
-        reason = "names a file; send it along as a part `hierarchies` with this file name, or write the tree inline"
-        raise PolicyError([Problem(path, reason)])
-    try:
-        return _nested(trees.from_text(_text(raw, "hierarchy")))
-    except HierarchyError as error:
-        raise PolicyError([Problem(path, str(error))]) from None
 
 
 def _nested(tree: Hierarchy) -> dict[str, Any]:

@@ -7,6 +7,7 @@ ends a process that is quickly replaced, and nobody who asks for something else 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import multiprocessing
@@ -140,7 +141,9 @@ def _policy(answer: _Answer) -> GivenPolicy:
         case _Unusable():
             raise PolicyError(answer.problems)
         case _TooMuch():
-            raise PolicyError([Problem("", f"reading it takes more than {answer.of}; make its hierarchies smaller")])
+            raise PolicyError(
+                [Problem("", f"reading it takes more than {answer.of}; make its hierarchies smaller, or its numbers")]
+            )
         case HttpProblem():
             raise ProblemError.of_problem(answer)
         case _Fault():
@@ -213,6 +216,8 @@ def serve_policies(pipe: Connection, seconds: float, memory: int) -> None:
     threading.Thread(target=die_with_parent, daemon=True).start()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _limit(resource.RLIMIT_AS, _address_space() + memory)
+    gc.freeze()
+    gc.disable()  # a tree of 200,000 labels is looked through over and over while it grows, and holds no cycle
     while True:
         try:
             question = pipe.recv()
@@ -221,6 +226,7 @@ def serve_policies(pipe: Connection, seconds: float, memory: int) -> None:
         _limit(resource.RLIMIT_CPU, int(time.process_time() + seconds) + 1)
         pipe.send(_answer(question, memory))
         _limit(resource.RLIMIT_CPU, resource.RLIM_INFINITY)
+        gc.collect()
 
 
 def _limit(what: int, most: int) -> None:

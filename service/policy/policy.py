@@ -111,13 +111,15 @@ def load_policy(path: str | Path) -> Policy:
         raise PolicyError(error.problems, source=str(path)) from None
 
 
-def parse_policy(source: Mapping[str, Any] | str, base: Path | None = None) -> Policy:
-    """The policy in this text or mapping. Without a `base` directory no hierarchy is read from a file."""
+def parse_policy(
+    source: Mapping[str, Any] | str, base: Path | None = None, *, sent: Mapping[str, str] | None = None
+) -> Policy:
+    """The policy in this text or mapping. Without a `base` directory no file is read: those it may name are `sent`."""
     given = parse_text(source) if isinstance(source, str) else source
     _check_fields(given.get("schema"))
     file = validated(PolicyFile, given)
     problems: list[Problem] = []
-    schema = _schema(file, Hierarchies(base), problems)
+    schema = _schema(file, Hierarchies(base, sent), problems)
     parameters = _parameters(file, problems)
     if problems or schema is None or parameters is None:
         raise PolicyError(problems)
