@@ -25,8 +25,7 @@ POLICY_PART = {"type": "string", "description": "the policy, YAML or JSON", "exa
 """A policy as a part of a request."""
 FILE = {"type": "string", "format": "binary"}
 HIERARCHIES_PART = {
-    "type": "array",
-    "items": FILE,
+    "anyOf": [{"type": "array", "items": FILE}, FILE],
     "description": "CSV files that the policy names, found by the last part of their names",
 }
 
