@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 _PROCESSES = 2
 _WAIT_SECONDS = 30.0
 """How long a policy waits for its turn, and how long it may take in all on a machine that is busy."""
+_START_SECONDS = 120.0
+"""How long a process may take until it can read: the first loads everything, which a busy machine takes its time for."""
 _MOST_WAITING = 64 << 20
 """Bytes of policies and hierarchies that wait for their turn."""
 
@@ -196,6 +198,8 @@ class _Process:
             self._process = context.Process(target=serve_policies, args=arguments, name="policies", daemon=True)
             self._process.start()
             theirs.close()
+            if self._pipe.poll(_START_SECONDS):
+                self._pipe.recv()
         return self._pipe
 
     def _died(self) -> _Answer:
@@ -218,6 +222,7 @@ def serve_policies(pipe: Connection, seconds: float, memory: int) -> None:
     _limit(resource.RLIMIT_AS, _address_space() + memory)
     gc.freeze()
     gc.disable()  # a tree of 200,000 labels is looked through over and over while it grows, and holds no cycle
+    pipe.send("ready")
     while True:
         try:
             question = pipe.recv()

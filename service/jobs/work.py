@@ -129,8 +129,7 @@ def _counts(attribute: Attribute, given: object) -> NDArray[np.int64]:
 
 def _index(attribute: Attribute, value: str) -> int | None:
     if isinstance(attribute, Category):
-        leaves = attribute.hierarchy.leaves
-        return leaves.index(value.strip()) if value.strip() in leaves else None
+        return attribute.hierarchy.codes.get(value.strip())
     assert isinstance(attribute, Number)
     try:
         return round((float(value) - attribute.low) / (attribute.grid or 1.0))

@@ -216,6 +216,18 @@ def serve_odd_policies(pipe, seconds, memory):
 PLAIN_SERVE = service.api.policy_reader.serve_policies
 
 
+def serve_policies_late(pipe, seconds, memory):
+    """Main function of a process on a machine that is busy when it starts."""
+    time.sleep(4)
+    PLAIN_SERVE(pipe, seconds, memory)
+
+
+def test_the_start_of_a_process_is_not_held_against_a_policy(client, monkeypatch):
+    monkeypatch.setattr(service.api.policy_reader, "serve_policies", serve_policies_late)
+    monkeypatch.setattr(service.api.policy_reader, "_WAIT_SECONDS", 3.0)
+    assert client.post("/v1/policies/check", content=POLICY).json()["usable"]
+
+
 @pytest.fixture
 def open_odd_client(open_client, monkeypatch):
     monkeypatch.setattr(service.api.policy_reader, "serve_policies", serve_odd_policies)
