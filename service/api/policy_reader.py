@@ -38,7 +38,7 @@ _PROCESSES = 2
 _WAIT_SECONDS = 30.0
 """How long a policy waits for its turn, and how long it may take in all on a machine that is busy."""
 _START_SECONDS = 120.0
-"""How long a process may take until it can read: the first loads everything, which a busy machine takes its time for."""
+"""How long a process may take until it can read: the first one loads everything."""
 _MOST_WAITING = 64 << 20
 """Bytes of policies and hierarchies that wait for their turn."""
 
