@@ -9,6 +9,7 @@ then many at once, while another client asks `/healthz`. The goal for each: answ
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -80,6 +81,26 @@ def wide(number: int) -> str:
     return f'"f{number}":{{"type":"category","hierarchy":{{"builder":"intervals","min":0,"max":199999}}}}'
 
 
+def guaranteed(guarantee: dict[str, Any], **schema: Any) -> str:
+    """A policy with another guarantee."""
+    return json.dumps({**policy(**schema), "guarantee": guarantee})
+
+
+def fields(count: int, **field: Any) -> dict[str, Any]:
+    """So many fields, all alike."""
+    return {f"f{number}": field for number in range(count)}
+
+
+STRONG = {
+    "k": 10**12,
+    "l": {"entropy": 1.5},
+    "alpha": 0.5,
+    "t": 0.2,
+    "beta": {"range": {"beta": 1, "width": 1e300}},
+    "disclosure": 1,
+    "max_share": 0.5,
+}
+"""As much as can be asked for."""
 YAML = "name: bomb\nguarantee: {k: 5}\nschema:\n person: id\n quasi:\n"
 NUMBER = '{"type":"number","min":0,"max":9}'
 BOMBS: dict[str, Callable[[], str]] = {
@@ -160,6 +181,58 @@ BOMBS: dict[str, Callable[[], str]] = {
     "a large domain": lambda: json.dumps(
         policy(sensitive={f"s{n}": {"type": "number", "min": 0, "max": 999_999, "step": 1} for n in range(9_000)})
     ),
+    "aliases of a long label": lambda: filled(
+        (f"{YAML}  a:\n   type: category\n   other: &a {'x' * 500_000}\n   hierarchy: {{R: [", "]}\n"), lambda _: "*a"
+    ),
+    "5 leaves, 165,000 widths": lambda: filled(
+        in_tree('{"builder":"intervals","min":0,"max":4,"widths":[', "]}"), lambda n: str(n + 2)
+    ),
+    "5 values, 150,000 levels": lambda: filled(
+        in_tree('{"builder":"quantiles","values":[1,2,3,4,5],"levels":[', "]}"), lambda n: str(999_999 - n)
+    ),
+    "widths that descend": lambda: filled(
+        in_tree('{"builder":"intervals","min":0,"max":4,"widths":[', "]}"), lambda n: str(999_999 - n)
+    ),
+    "80,000 days": lambda: with_tree({"builder": "dates", "start": "1800-01-01", "end": "2018-12-31"}),
+    "80,000 numbers": lambda: with_tree({"builder": "intervals", "min": 0.1, "max": 7_999.9, "step": 0.1}),
+    "100 prefixes": lambda: with_tree(
+        {"builder": "prefixes", "values": [f"{n:0100}" for n in range(3_900)], "keep": [*range(100, 0, -1)]}
+    ),
+    "100 widths": lambda: with_tree({"builder": "intervals", "min": 0, "max": 3_900, "widths": [*range(2, 102)]}),
+    "999 times 197 days": lambda: json.dumps(
+        policy(
+            quasi=fields(
+                999, type="category", hierarchy={"builder": "dates", "start": "2024-01-01", "end": "2024-07-15"}
+            )
+        )
+    ),
+    "999 trees": lambda: json.dumps(policy(quasi=fields(999, type="category", hierarchy={"*": ["a", "b"]}))),
+    "999 strong attributes": lambda: guaranteed(STRONG, sensitive=fields(999, type="number", min=1, max=1_000, step=1)),
+    "a million values": lambda: guaranteed(STRONG, sensitive=fields(1, type="number", min=1, max=1_000_000, step=1)),
+    "999 semantic trees": lambda: guaranteed(
+        {"beta": {"semantic": {"beta": 1, "height": 1_000}}},
+        sensitive=fields(999, type="category", hierarchy={"*": ["a", "b"]}),
+    ),
+    "half a million dots": lambda: json.dumps(policy(public=["a" + ".a" * 520_000])),
+    "999 names of 400 dots": lambda: json.dumps(policy(public=[f"a{'.a' * 400}{n}" for n in range(990)])),
+    "as many boxes as CASTLE keeps": lambda: guaranteed(
+        {"algorithm": "castle", "k": 5, "delta": 1_000, "reuse": True, "reuse_bound": 100_000},
+        quasi=fields(999, type="number", min=0, max=9),
+    ),
+    "as long as CASTLE waits": lambda: guaranteed(
+        {"algorithm": "castle", "k": 1_000_000, "l": 2, "delta": 10_000_000},
+        sensitive=fields(999, type="number", min=0, max=999, step=1),
+    ),
+    "widths for numbers that are not there": lambda: filled(
+        around('"mark": 0', guaranteed({"algorithm": "incognito", "k": 5, "widths": {"mark": 0}})),
+        lambda n: f'"{n:x}":[1]',
+    ),
+    "a guarantee of many keys": lambda: filled(around('"mark": 0', guaranteed({"mark": 0})), lambda n: f'"{n:x}":1'),
+    "large numbers": lambda: guaranteed({"k": 10**399, "l": {"entropy": 10**399}, "t": -(10**399)}),
+    "emoji": lambda: filled(in_tree('{"*":[', "]}"), lambda n: f'"\N{GRINNING FACE}{n:x}"'),
+    "halves of characters": lambda: filled(in_tree('{"*":[', "]}"), lambda n: f'"\\ud800{n:x}"'),
+    "empty lists in YAML": lambda: filled(("schema: [", "]\n"), lambda _: "[]"),
+    "JSON that ends wrongly": lambda: filled(('{"schema":[', ",]}"), lambda _: '"a"'),
     "noise": lambda: "".join(random.Random(7).choices("{}[]:,-?&*!|>'\"%@` \n#ab1", k=MOST - 1)),
 }
 
@@ -170,15 +243,36 @@ def chain(number: int) -> str:
     return "{".join(f'"{label}":' for label in labels) + "1" + "}" * 49
 
 
-FILES: dict[str, Callable[[], str]] = {
-    "8 MB, flat": lambda: filled(("", "\n"), lambda n: f"{n:x};*", 8 << 20, "\n"),
-    "8 MB, deep": lambda: filled(
-        ("", "\n"), lambda n: ";".join(f"{n:x}.{up:x}" for up in range(999)) + ";*", 8 << 20, "\n"
+def long_labels() -> str:
+    return "".join(f"{'a' * 131_000}{n};*\n" for n in range(63))
+
+
+FILES: dict[str, tuple[int, Callable[[], str]]] = {
+    "8 MB, flat": (1, lambda: filled(("", "\n"), lambda n: f"{n:x};*", 8 << 20, "\n")),
+    "8 MB, deep": (
+        1,
+        lambda: filled(("", "\n"), lambda n: ";".join(f"{n:x}.{up:x}" for up in range(999)) + ";*", 8 << 20, "\n"),
     ),
-    "8 MB, one row": lambda: filled(("", "\n"), lambda n: f"{n:x}", 8 << 20, ";"),
-    "8 MB of quotes": lambda: '"' * (8 << 20),
-    "8 MB, one cell": lambda: "a" * ((8 << 20) - 4) + ";*\n",
+    "8 MB, one row": (1, lambda: filled(("", "\n"), lambda n: f"{n:x}", 8 << 20, ";")),
+    "8 MB of quotes": (1, lambda: '"' * (8 << 20)),
+    "8 MB, one cell": (1, lambda: "a" * ((8 << 20) - 4) + ";*\n"),
+    "8 MB of empty rows": (1, lambda: "\n" * ((8 << 20) - 8) + "a;*\n"),
+    "8 MB of empty rows, 999 times": (999, lambda: "\n" * ((8 << 20) - 8) + "a;*\n"),
+    "8 MB of empty cells, 999 times": (999, lambda: "a;*\n" + (";" * 99 + "\n") * 83_000),
+    "8 MB of long labels": (1, long_labels),
+    "8 MB of long labels, 999 times": (999, long_labels),
+    "199,000 leaves": (1, lambda: "".join(f"{n:036};*\n" for n in range(199_000))),
+    "3,900 leaves on 100 levels": (
+        1,
+        lambda: "".join(";".join(f"{n}.{up}" for up in range(99)) + ";*\n" for n in range(3_900)),
+    ),
+    "196 leaves, 999 times": (999, lambda: "".join(f"{n};*\n" for n in range(196))),
 }
+
+
+def naming(times: int) -> str:
+    """A policy that names a file so many times."""
+    return json.dumps(policy(quasi=fields(times, type="category", hierarchy="h.csv")))
 
 
 class Service:
@@ -210,6 +304,10 @@ class Service:
         """Resident memory of its process and those below it, what they share counted once."""
         return sum(_own_megabytes(pid) for pid in _family(self._process.pid))
 
+    def processor_seconds(self) -> float:
+        """Processor time that they have taken, those included that have ended."""
+        return sum(_own_processor_seconds(pid) for pid in _family(self._process.pid))
+
 
 def _family(pid: int) -> Iterator[int]:
     yield pid
@@ -224,6 +322,13 @@ def _own_megabytes(pid: int) -> float:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
                 return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def _own_processor_seconds(pid: int) -> float:
+    with suppress(OSError):
+        values = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, values[11:15])) / os.sysconf("SC_CLK_TCK")
     return 0.0
 
 
@@ -277,20 +382,20 @@ class Watch:
 def measured(service: Service) -> Iterator[dict[str, Any]]:
     """Fills in how long something took, and what it did to the service meanwhile."""
     found: dict[str, Any] = {}
-    before = service.megabytes()
+    before, worked = service.megabytes(), service.processor_seconds()
     started = time.perf_counter()
     with Watch(service) as watch:
         yield found
         found["seconds"] = round(time.perf_counter() - started, 2)
+        found["processor"] = round(service.processor_seconds() - worked, 2)
     found["megabytes"] = round(max(0.0, watch.most - before))
     found["healthz"] = round(watch.slowest, 3)
 
 
 def requests(only: list[str]) -> dict[str, tuple[str, str | None]]:
     """Every bomb, as what is sent."""
-    named = json.dumps(policy(quasi={"a": {"type": "category", "hierarchy": "h.csv"}}))
     texts: dict[str, tuple[str, str | None]] = {name: (make(), None) for name, make in BOMBS.items()}
-    texts |= {name: (named, make()) for name, make in FILES.items()}
+    texts |= {name: (naming(times), make()) for name, (times, make) in FILES.items()}
     assert all(len(text.encode()) <= MOST for text, _ in texts.values())
     return {name: sent for name, sent in texts.items() if not only or name in only}
 
@@ -321,7 +426,7 @@ def main() -> None:
     options = arguments(__doc__, add=lambda parser: parser.add_argument("--only", nargs="*", default=[]))
     print_machine()
     rows = run(options.only)
-    columns = ["policy", "bytes", "answer", "seconds", "megabytes", "healthz"]
+    columns = ["policy", "bytes", "answer", "seconds", "processor", "megabytes", "healthz"]
     print_table("Policies that would be large", columns, [[row[column] for column in columns] for row in rows])
     write_json(options.json, "http_bombs", rows)
 

@@ -7,7 +7,7 @@ top only where more than one node is left there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,14 @@ from microdata.errors import HierarchyError
 from microdata.hierarchy import Hierarchy
 from microdata.schema import Number
 
-_DATE_LEVELS: dict[str, Callable[[date], str]] = {
-    "day": lambda day: day.isoformat(),
-    "month": lambda day: f"{day:%Y-%m}",
-    "quarter": lambda day: f"{day.year:04}-Q{(day.month + 2) // 3}",
-    "year": lambda day: f"{day.year:04}",
+_QUARTERS = {f"{month:02}": f"Q{(month + 2) // 3}" for month in range(1, 13)}
+_DATE_LEVELS: dict[str, Callable[[str], str]] = {
+    "day": lambda day: day,
+    "month": lambda day: day[:7],
+    "quarter": lambda day: day[:5] + _QUARTERS[day[5:7]],
+    "year": lambda day: day[:4],
 }
+"""What is left of a date in ISO 8601."""
 
 
 def interval_hierarchy(low: float, high: float, widths: Sequence[float] = (5, 10, 20), *, step: float = 1) -> Hierarchy:
@@ -83,8 +85,8 @@ def date_hierarchy(
     order = [name for name in _DATE_LEVELS if name in levels]
     if not levels or list(levels) != order:
         raise HierarchyError(f"levels must be of {', '.join(_DATE_LEVELS)}, in this order, got {', '.join(levels)}")
-    days = [first + timedelta(offset) for offset in range((last - first).days + 1)]
-    rows = dict.fromkeys(tuple(_DATE_LEVELS[level](day) for level in levels) for day in days)
+    days = [date.fromordinal(day).isoformat() for day in range(first.toordinal(), last.toordinal() + 1)]
+    rows = dict.fromkeys(zip(*(map(_DATE_LEVELS[level], days) for level in levels), strict=True))
     return _rooted(rows, "*")
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import TypeAlias
 
@@ -64,19 +65,16 @@ class Hierarchy:
         return cls.from_parents(edges)
 
     @classmethod
-    def from_rows(cls, rows: Iterable[Sequence[str]], *, most_cells: int | None = None) -> Hierarchy:
-        """Build from rows of labels, each from a leaf to the root; at most so many labels in all of them.
+    def from_rows(cls, rows: Iterable[Sequence[str]]) -> Hierarchy:
+        """Build from rows of labels, each from a leaf to the root.
 
         A label repeated along a row (`Other;Other;*`) is one node: that is how unbalanced trees are commonly written.
         """
         edges: dict[str, str | None] = {}
         leaves: set[str] = set()
         ways_up: set[tuple[str, ...]] = set()
-        number = cells = 0
+        number = 0
         for number, row in enumerate(rows, start=1):
-            cells += len(row)
-            if most_cells is not None and cells > most_cells:
-                raise HierarchyError(f"there are more than {most_cells} labels in its rows, which is the limit")
             path = _path(row, number)
             if path[0] in leaves:
                 raise HierarchyError(f"label {path[0]!r} appears twice as a leaf (row {number})")
@@ -113,11 +111,11 @@ class Hierarchy:
             raise HierarchyError(f"{path}: {error}") from None
 
     @classmethod
-    def from_csv_text(cls, text: str, *, most_cells: int | None = None) -> Hierarchy:
-        """The same, from the text of such a file."""
+    def from_csv_text(cls, text: str, *, most_cells: int | None = None, most_levels: int | None = None) -> Hierarchy:
+        """The same, from the text of such a file; at most so many labels in all its rows, and in each of them."""
         rows = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text))
         try:
-            return cls.from_rows((row for row in rows if any(row)), most_cells=most_cells)
+            return cls.from_rows(row for row in _within(rows, most_cells, most_levels) if any(row))
         except csv.Error:
             raise HierarchyError("not readable as CSV") from None
 
@@ -129,17 +127,21 @@ class Hierarchy:
     @classmethod
     def from_parents(cls, edges: Mapping[str, str | None]) -> Hierarchy:
         """Build from a mapping of every label to its parent (None for the root), siblings in their final order."""
-        children: dict[str, list[str]] = {label: [] for label in edges}
+        children: dict[str, list[str]] = {}
         roots = [label for label, parent in edges.items() if parent is None]
         for label, parent in edges.items():
             if parent is not None:
-                children[parent].append(label)
+                children.setdefault(parent, []).append(label)
         if not roots:
             raise HierarchyError(f"label {next(iter(edges))!r} is its own ancestor: the rows form a cycle")
         if len(roots) > 1:
             named = ", ".join(repr(label) for label in roots[:3])
             raise HierarchyError(f"a hierarchy has one root, this one has {len(roots)}: {named}")
         labels, parent_of = _preorder(roots[0], children)
+        if len(labels) != len(edges):
+            reached = set(labels)
+            missing = next(label for label in edges if label not in reached)
+            raise HierarchyError(f"label {missing!r} is its own ancestor: the rows form a cycle")
         return cls(labels, parent_of, *_ranges(parent_of))
 
     @cached_property
@@ -249,8 +251,20 @@ def _cell(label: str) -> str:
 def _delimiter(text: str) -> str:
     """`;` where the first row uses it outside of quotes, else `,`."""
     bare = re.sub(r'"[^"]*"', "quoted", text)
-    first = next((line for line in bare.splitlines() if line.strip()), "")
-    return ";" if ";" in first else ","
+    first = re.search(r"[^\s][^\r\n]*|$", bare)
+    return ";" if first and ";" in first.group() else ","
+
+
+def _within(rows: Iterable[list[str]], most_cells: int | None, most_levels: int | None) -> Iterator[list[str]]:
+    """These rows, while they are not too many; empty ones count too, since they are read."""
+    cells = 0
+    for number, row in enumerate(rows, start=1):
+        cells += max(1, len(row))
+        if most_cells is not None and cells > most_cells:
+            raise HierarchyError(f"there are more than {most_cells} labels in its rows, which is the limit")
+        if most_levels is not None and len(row) > most_levels:
+            raise HierarchyError(f"row {number} has more than {most_levels} labels, which is the limit")
+        yield row
 
 
 def _path(row: Sequence[str], number: int) -> list[str]:
@@ -282,13 +296,10 @@ def _preorder(root: str, children: Mapping[str, list[str]]) -> tuple[tuple[str, 
     stack = [(root, -1)]
     while stack:
         label, parent = stack.pop()
-        stack.extend((child, len(labels)) for child in reversed(children[label]))
+        if label in children:
+            stack.extend(zip(reversed(children[label]), repeat(len(labels))))
         labels.append(label)
         parents.append(parent)
-    if len(labels) != len(children):
-        reached = set(labels)
-        missing = next(label for label in children if label not in reached)
-        raise HierarchyError(f"label {missing!r} is its own ancestor: the rows form a cycle")
     return tuple(labels), np.array(parents, np.int32)
 
 
@@ -306,7 +317,8 @@ def _ranges(parents: NDArray[np.int32]) -> tuple[NDArray[np.int32], ...]:
     for node in range(nodes - 1, 0, -1):
         above = parent[node]
         last[above] = max(last[above], last[node])
-        height[above] = max(height[above], height[node] + 1)
+        if height[node] >= height[above]:
+            height[above] = height[node] + 1
     base = _neighbours(parent, last, leaf_nodes.tolist())
     arrays = [np.array(values, np.int32) for values in (first, last, height)]
     leaf_count = arrays[1] - arrays[0] + 1

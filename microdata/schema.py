@@ -287,11 +287,10 @@ class Schema:
                 if name in seen:
                     raise SchemaError(f"{role}: field {name!r} is already declared as {seen[name]}")
                 seen[name] = role
-        for other in seen:
-            for end in (place for place, letter in enumerate(other) if letter == "."):
-                name = other[:end]
-                if name in seen:
-                    raise SchemaError(f"{seen[name]}: field {name!r} contains the declared field {other!r}")
+        # In this order a field is followed by what it contains, however long the names are.
+        for name, other in pairwise(sorted(seen, key=lambda name: name.split("."))):
+            if other.startswith(f"{name}."):
+                raise SchemaError(f"{seen[name]}: field {name!r} contains the declared field {other!r}")
 
     def _check_sensitive(self) -> None:
         for attribute in self.sensitive:

@@ -52,6 +52,9 @@ Node: TypeAlias = tuple[int, ...]
 
 MOST_NODES = 2_000_000
 """Largest lattice that is searched."""
+MOST_WIDTHS = 100
+MOST_FIELDS = 1_000
+"""Numbers with widths of their own."""
 
 
 class IncognitoParameters(Guarantee, Parameters):
@@ -68,8 +71,9 @@ class IncognitoParameters(Guarantee, Parameters):
     height: int = Field(
         default=4, ge=1, description="levels above a number's values, the whole domain included; from 1"
     )
-    widths: Mapping[str, Annotated[list[float], Field(min_length=1)]] = Field(
+    widths: Mapping[str, Annotated[list[float], Field(min_length=1, max_length=MOST_WIDTHS)]] = Field(
         default_factory=dict,
+        max_length=MOST_FIELDS,
         description="interval widths of some numbers instead, from small to large, each a multiple of the one before",
     )
 

@@ -345,8 +345,9 @@ class Castle(Engine):
         self._out = new_output(capacity, len(self.schema.quasi))
         self._times = np.zeros(capacity)
         self._times[: len(rows)] = rows.times
-        positions, _, *others = rows.columns()
-        self._kernels.refill(self._state, self._space, self._rules, clusters, positions, *others)
+        if len(rows):  # who only looks at an engine's guarantee does not wait for a kernel
+            positions, _, *others = rows.columns()
+            self._kernels.refill(self._state, self._space, self._rules, clusters, positions, *others)
 
     def _held(self) -> NDArray[np.int64]:
         """Slots of the held rows, oldest first."""

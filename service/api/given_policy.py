@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from service.kinds import kind_of
 from service.policy import Policy, parse_policy
 from service.policy.text import parse_text
 from service.problems import utf8_text
@@ -25,8 +24,7 @@ POLICY_PART = {"type": "string", "description": "the policy, YAML or JSON", "exa
 """A policy as a part of a request."""
 FILE = {"type": "string", "format": "binary"}
 HIERARCHIES_PART = {
-    "type": "array",
-    "items": FILE,
+    "anyOf": [{"type": "array", "items": FILE}, FILE],
     "description": "CSV files that the policy names, found by the last part of their names",
 }
 
@@ -34,5 +32,6 @@ HIERARCHIES_PART = {
 def given_policy(raw: bytes, hierarchies: Mapping[str, bytes]) -> tuple[Policy, str]:
     """The policy in this YAML or JSON text, and as JSON that needs no file beside it."""
     mapping = parse_text(utf8_text(raw, "policy"))
-    kind_of(mapping).embed(mapping, hierarchies)
-    return parse_policy(mapping), json.dumps(mapping, ensure_ascii=False)
+    policy = parse_policy(mapping, sent={name: utf8_text(file, "hierarchy") for name, file in hierarchies.items()})
+    policy.data.embed(mapping, policy.schema)
+    return policy, json.dumps(mapping, ensure_ascii=False)

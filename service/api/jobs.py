@@ -43,11 +43,17 @@ _POLICY_PARTS: dict[str, Any] = {
 }
 
 
-def _multipart(required_parts: list[str], **parts: Any) -> dict[str, Any]:
+def _one_of(*parts: str) -> dict[str, Any]:
+    """Exactly one of these parts is sent."""
+    return {"oneOf": [{"required": [part]} for part in parts]}
+
+
+def _multipart(required_parts: list[str], *one_of: tuple[str, ...], **parts: Any) -> dict[str, Any]:
     schema = {
         "type": "object",
         "properties": {**parts, **_POLICY_PARTS},
         "required": required_parts,
+        "allOf": [_one_of("policy", "policy_name"), *(_one_of(*names) for names in one_of)],
         "additionalProperties": False,
     }
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
@@ -94,7 +100,9 @@ async def submit_job(
     response_description="The job, with its address in `Location`",
     responses=_SUBMIT_PROBLEMS,
     summary="Check something published",
-    openapi_extra=_multipart(["published"], published=_TABLE, original=_TABLE, distribution=_COUNTS),
+    openapi_extra=_multipart(
+        ["published"], ("original", "distribution"), published=_TABLE, original=_TABLE, distribution=_COUNTS
+    ),
 )
 async def submit_audit(
     request: Request, response: Response, service: InService, caller: Submitter, key: Key = None

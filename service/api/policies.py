@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import yaml
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.concurrency import run_in_threadpool
+from starlette.convertors import StringConvertor, register_url_convertor
 
 from service.api.answers import PolicyAnswer, PolicyCheck, PolicyList
 from service.api.context import Admin, Anybody, InService, Service
@@ -20,10 +21,21 @@ from service.jobs import StoredPolicy
 from service.policy import PolicyError, Problem
 from service.problems import Place, ProblemError, problem_of
 
+
+class _StoredName(StringConvertor):
+    """Any name but the one of the route that checks policies."""
+
+    regex = r"(?!check$)[^/]+"
+
+
+register_url_convertor("stored_name", _StoredName())
 router = APIRouter(prefix="/v1/policies", tags=["policies"])
 
 Name = Annotated[
-    str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", max_length=100, description="the policy's `name`")
+    str,
+    Path(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", max_length=100, description="the policy's `name`; any but `check`"
+    ),
 ]
 
 _MULTIPART = {
@@ -93,7 +105,7 @@ async def list_policies(service: InService, caller: Anybody) -> PolicyList:
 
 
 @router.put(
-    "/{name}",
+    "/{name:stored_name}",
     response_description="The policy, which replaces an earlier one",
     responses={
         **documented(*_BODY_PROBLEMS, "bad-policy", "infeasible-guarantee", "bad-parameter"),
@@ -116,7 +128,7 @@ async def put_policy(
 
 
 @router.get(
-    "/{name}",
+    "/{name:stored_name}",
     response_description="The policy",
     responses=documented("not-found", "bad-parameter"),
     summary="A stored policy",
@@ -131,7 +143,7 @@ async def get_policy(name: Name, service: InService, caller: Anybody) -> PolicyA
 
 
 @router.delete(
-    "/{name}",
+    "/{name:stored_name}",
     status_code=204,
     response_description="It is gone",
     responses=documented("not-found", "bad-parameter"),

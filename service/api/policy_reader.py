@@ -7,6 +7,7 @@ ends a process that is quickly replaced, and nobody who asks for something else 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import multiprocessing
@@ -36,6 +37,8 @@ log = logging.getLogger(__name__)
 _PROCESSES = 2
 _WAIT_SECONDS = 30.0
 """How long a policy waits for its turn, and how long it may take in all on a machine that is busy."""
+_START_SECONDS = 120.0
+"""How long a process may take until it can read: the first one loads everything."""
 _MOST_WAITING = 64 << 20
 """Bytes of policies and hierarchies that wait for their turn."""
 
@@ -140,7 +143,9 @@ def _policy(answer: _Answer) -> GivenPolicy:
         case _Unusable():
             raise PolicyError(answer.problems)
         case _TooMuch():
-            raise PolicyError([Problem("", f"reading it takes more than {answer.of}; make its hierarchies smaller")])
+            raise PolicyError(
+                [Problem("", f"reading it takes more than {answer.of}; make its hierarchies smaller, or its numbers")]
+            )
         case HttpProblem():
             raise ProblemError.of_problem(answer)
         case _Fault():
@@ -193,6 +198,8 @@ class _Process:
             self._process = context.Process(target=serve_policies, args=arguments, name="policies", daemon=True)
             self._process.start()
             theirs.close()
+            if self._pipe.poll(_START_SECONDS):
+                self._pipe.recv()
         return self._pipe
 
     def _died(self) -> _Answer:
@@ -213,6 +220,9 @@ def serve_policies(pipe: Connection, seconds: float, memory: int) -> None:
     threading.Thread(target=die_with_parent, daemon=True).start()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _limit(resource.RLIMIT_AS, _address_space() + memory)
+    gc.freeze()
+    gc.disable()  # a tree of 200,000 labels is looked through over and over while it grows, and holds no cycle
+    pipe.send("ready")
     while True:
         try:
             question = pipe.recv()
@@ -221,6 +231,7 @@ def serve_policies(pipe: Connection, seconds: float, memory: int) -> None:
         _limit(resource.RLIMIT_CPU, int(time.process_time() + seconds) + 1)
         pipe.send(_answer(question, memory))
         _limit(resource.RLIMIT_CPU, resource.RLIM_INFINITY)
+        gc.collect()
 
 
 def _limit(what: int, most: int) -> None:

@@ -19,6 +19,10 @@ _MIGRATION_LOCK = 0x706F7274
 """Any number, the same for every process: only one of them migrates at a time."""
 
 
+_CONNECT_SECONDS = 5
+"""How long a server may take to accept us, and a connection to come free."""
+
+
 class DatabaseError(PortcullisError):
     """A database that cannot be opened. Its message holds no password."""
 
@@ -63,7 +67,21 @@ def migrate(engine: Engine) -> None:
 def _postgresql(url: str) -> Engine:
     given = make_url(url)
     with_driver = given.set(drivername="postgresql+psycopg") if given.drivername == "postgresql" else given
-    return create_engine(with_driver, pool_pre_ping=True, pool_size=8, connect_args={"connect_timeout": 5})
+    engine = create_engine(
+        with_driver,
+        pool_pre_ping=True,
+        pool_size=8,
+        pool_timeout=_CONNECT_SECONDS,
+        connect_args={"connect_timeout": _CONNECT_SECONDS},
+    )
+
+    @event.listens_for(engine, "do_connect")
+    def _connect(_: Any, __: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        from service.jobs.postgresql import ImpatientConnection  # noqa: PLC0415 - its driver is an extra
+
+        return ImpatientConnection.connect(*arguments, **options)
+
+    return engine
 
 
 def _keep_private(path: str | None) -> None:

@@ -131,6 +131,16 @@ class Example:
     """As CSV."""
 
 
+@dataclass(frozen=True)
+class Beside:
+    """Where the files are that a policy names."""
+
+    base: Path | None
+    """The directory of a policy that is a file on this machine; without one nothing is opened."""
+    sent: Mapping[str, str] | None
+    """Texts that came along with a policy from outside, by the last part of their names."""
+
+
 class DataKind(ABC):
     """One kind of data, from the words of its policies to the page of its reports."""
 
@@ -154,8 +164,8 @@ class DataKind(ABC):
         """Refuse a schema that is too large to be looked at: everything that is wrong in it would be described."""
 
     @abstractmethod
-    def schema(self, section: Any, base: Path | None, problems: list[Problem]) -> Any:
-        """What the section means; files are read beside `base` only. None where `problems` were found."""
+    def schema(self, section: Any, beside: Beside, problems: list[Problem]) -> Any:
+        """What the section means, with the files that it names. None where `problems` were found."""
 
     @abstractmethod
     def fields(self, schema: Any) -> Sequence[str]:
@@ -169,8 +179,8 @@ class DataKind(ABC):
     def check_feasible(self, models: Sequence[Any], schema: Any) -> None:
         """Raise `InfeasibleError` or `SchemaError` where no data of this schema could satisfy the models."""
 
-    def embed(self, given: Mapping[str, Any], files: Mapping[str, bytes]) -> None:  # noqa: B027 - for kinds with files
-        """Put what `files` hold into the policy in the place of their names, so that it needs none beside it."""
+    def embed(self, given: Mapping[str, Any], schema: Any) -> None:  # noqa: B027 - for kinds with files
+        """Put what files held into the policy in the place of their names, so that it needs none beside it."""
 
     # -- what is done under a policy ----------------------------------------------------------------------------------
 

@@ -24,10 +24,15 @@ from service.policy.validation import validated
 
 MAX_LEAVES = 200_000
 """Leaves that a builder makes at most: a few characters of a policy must not fill the memory."""
-MAX_CELLS = 1_000_000
+MAX_CELLS = 400_000
 """Leaves times levels of all hierarchies of a policy together: that many labels are written out for them."""
 MAX_CELLS_OF_FILES = 10_000_000
 """The same for a policy that is a file on this machine, whose author waits for it and takes nobody else's time."""
+
+MAX_LEVELS = 100
+"""Levels of a hierarchy that is built or sent along: every one is a pass over all leaves, however few there are."""
+MAX_SENT = 16 << 20
+"""Characters of the files sent along with a policy, each as often as a field names it."""
 
 MAX_PREFIXED = 100
 """Characters of a value that is known by its prefixes: each level writes it out once more."""
@@ -58,7 +63,9 @@ class Intervals(Builder):
     min: Finite = Field(description="least number")
     max: Finite = Field(description="greatest number")
     step: Positive = Field(default=1.0, description="distance between neighbouring numbers")
-    widths: list[Positive] = Field(default=[5.0, 10.0, 20.0], min_length=1, description="of the intervals, ascending")
+    widths: list[Positive] = Field(
+        default=[5.0, 10.0, 20.0], min_length=1, max_length=MAX_LEVELS, description="of the intervals, ascending"
+    )
 
     def shape(self) -> tuple[float, int]:
         """A level per width."""
@@ -74,7 +81,9 @@ class Quantiles(Builder):
 
     builder: Literal["quantiles"]
     values: list[Finite] = Field(min_length=1, max_length=MAX_LEAVES, description="numbers, repeated ones too")
-    levels: list[Whole] = Field(default=[16, 4], min_length=1, description="intervals per level, descending")
+    levels: list[Whole] = Field(
+        default=[16, 4], min_length=1, max_length=MAX_LEVELS, description="intervals per level, descending"
+    )
 
     def shape(self) -> tuple[float, int]:
         """A leaf per value."""
@@ -135,20 +144,21 @@ BUILDERS: dict[str, type[Builder]] = {
 class Hierarchies:
     """Resolves the hierarchies of one policy, and keeps them together below a limit.
 
-    Without a `base` directory a policy came from outside, and no file is opened for it.
+    Without a `base` directory a policy came from outside, and no file is opened for it: those that it may name came
+    along, as `sent`.
     """
 
-    def __init__(self, base: Path | None) -> None:
+    def __init__(self, base: Path | None, sent: Mapping[str, str] | None = None) -> None:
         self._base = base
+        self._sent = sent
         self._most = MAX_CELLS if base is None else MAX_CELLS_OF_FILES
         self._left = self._most
+        self._sent_left = MAX_SENT
 
     def resolve(self, source: str | Mapping[str, Any], at: tuple[str, ...]) -> Hierarchy:
         """The tree that a policy names."""
         if isinstance(source, str):
-            if self._base is None:
-                raise HierarchyError("a policy that is not a file on this machine cannot name files; write it inline")
-            return self._counted(Hierarchy.from_csv(self._base / source, most_cells=self._left))
+            return self._counted(self._from_sent(source) if self._base is None else self._from_file(source, self._base))
         name = source.get("builder")
         if not isinstance(name, str):
             _check_labels(source)
@@ -162,9 +172,24 @@ class Hierarchies:
         self._take(int(leaves), levels)
         return builder.build()
 
-    def from_text(self, text: str) -> Hierarchy:
-        """The tree in the text of a CSV file that came along."""
-        return self._counted(Hierarchy.from_csv_text(text, most_cells=self._left))
+    def _from_file(self, name: str, base: Path) -> Hierarchy:
+        return Hierarchy.from_csv(base / name, most_cells=self._left)
+
+    def _from_sent(self, name: str) -> Hierarchy:
+        """The tree in a CSV file that came along; only the last part of its name counts."""
+        if self._sent is None:
+            raise HierarchyError("a policy that is not a file on this machine cannot name files; write it inline")
+        text = self._sent.get(name.replace("\\", "/").rpartition("/")[2])
+        if text is None:
+            raise HierarchyError(
+                "names a file; send it along as a part `hierarchies` with this file name, or write the tree inline"
+            )
+        self._sent_left -= len(text)
+        if self._sent_left < 0:
+            raise HierarchyError(
+                f"files that a policy names have at most {MAX_SENT} characters, each counted as often as it is named"
+            )
+        return Hierarchy.from_csv_text(text, most_cells=self._left, most_levels=MAX_LEVELS)
 
     def _counted(self, tree: Hierarchy) -> Hierarchy:
         self._take(tree.size, int(tree.height[0]) + 1)

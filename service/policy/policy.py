@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from microdata import InfeasibleError, SchemaError, Words, system_words
 from service.codec import DEFAULT_FORMAT
-from service.policy.data import DataKind, kind_of, policy_file
+from service.policy.data import Beside, DataKind, kind_of, policy_file
 from service.policy.errors import PolicyError, Problem, shown, unknown_name
 from service.policy.file import PolicyFile, StreamSection, TableSection
 from service.policy.fingerprint import fingerprint
@@ -108,14 +108,16 @@ def load_policy(path: str | Path) -> Policy:
         raise PolicyError(error.problems, source=str(path)) from None
 
 
-def parse_policy(source: Mapping[str, Any] | str, base: Path | None = None) -> Policy:
-    """The policy in this text or mapping. Without a `base` directory no hierarchy is read from a file."""
+def parse_policy(
+    source: Mapping[str, Any] | str, base: Path | None = None, *, sent: Mapping[str, str] | None = None
+) -> Policy:
+    """The policy in this text or mapping. Without a `base` directory no file is read: those it may name are `sent`."""
     given = parse_text(source) if isinstance(source, str) else source
     kind = kind_of(given)
     kind.bound(given.get("schema"))
     file = validated(policy_file(kind), given)
     problems: list[Problem] = []
-    schema = kind.schema(file.schema_, base, problems)
+    schema = kind.schema(file.schema_, Beside(base, sent), problems)
     parameters = _parameters(file, kind, problems)
     if problems or schema is None or parameters is None:
         raise PolicyError(problems)

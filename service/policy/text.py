@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -23,6 +23,7 @@ MAX_NODES = 200_000
 MAX_DEPTH = 60
 MAX_DIGITS = 400
 _TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
+_TOO_LONG = f"more than {MAX_BYTES} characters, aliases expanded"
 _TOO_MANY = f"more than {MAX_NODES} values, aliases expanded; put large hierarchies into CSV files"
 
 
@@ -167,6 +168,13 @@ def _parse_yaml(text: str) -> Any:
     return reader.value
 
 
+class _Size(NamedTuple):
+    """How much of a text something is, with what its aliases stand for."""
+
+    values: int
+    characters: int
+
+
 class _Reader:
     """Makes values of YAML's events as they come, and stops at the first that would make them too many or too deep."""
 
@@ -174,9 +182,9 @@ class _Reader:
         self.value: Any = None
         self._documents = 0
         self._open: list[_Open] = []
-        self._total = 0
-        self._anchored: dict[str, tuple[Any, int]] = {}
-        """What an anchor stands for, and how many values that is."""
+        self._values = self._characters = 0
+        self._anchored: dict[str, tuple[Any, _Size]] = {}
+        """What an anchor stands for, and how large that is."""
 
     def take(self, given: Any) -> None:
         """Take the next event."""
@@ -192,19 +200,21 @@ class _Reader:
                 self._begin({} if isinstance(event, yaml.MappingStartEvent) else [], event, anchor)
             case yaml.CollectionEndEvent():
                 one = self._open.pop()
-                self._put(one.value, one.anchor, self._total - one.before)
+                size = _Size(self._values - one.before.values, self._characters - one.before.characters)
+                self._put(one.value, one.anchor, size)
             case yaml.DocumentStartEvent():
                 self._documents += 1
                 if self._documents > 1:
                     raise _refused(f"line {given.start_mark.line + 1}: expected a single document, here begins another")
 
     def _scalar(self, event: Any, anchor: str | None) -> None:
+        length = len(event.value)
         if self._open and self._open[-1].wants_key:
             self._open[-1].take_key(event)
-            self._count(1)
+            self._count(1, length)
         else:
-            self._count(1)
-            self._put(_scalar(event.value) if event.implicit[0] else event.value, anchor, 1)
+            self._count(1, length)
+            self._put(_scalar(event.value) if event.implicit[0] else event.value, anchor, _Size(1, length))
 
     def _alias(self, event: Any, anchor: str | None) -> None:
         if anchor is None or anchor not in self._anchored:
@@ -212,23 +222,26 @@ class _Reader:
         if self._open and self._open[-1].wants_key:
             raise _wrong_key(event)
         value, size = self._anchored[anchor]
-        self._count(size)
+        self._count(*size)
         self._put(value, None, size)
 
     def _begin(self, value: dict[str, Any] | list[Any], event: Any, anchor: str | None) -> None:
         if self._open and self._open[-1].wants_key:
             raise _wrong_key(event)
-        self._open.append(_Open(value, anchor, self._total))
-        self._count(1)
+        self._open.append(_Open(value, anchor, _Size(self._values, self._characters)))
+        self._count(1, 0)
         if len(self._open) > MAX_DEPTH:
             raise _refused(_TOO_DEEP)
 
-    def _count(self, values: int) -> None:
-        self._total += values
-        if self._total > MAX_NODES:
+    def _count(self, values: int, characters: int) -> None:
+        self._values += values
+        self._characters += characters
+        if self._values > MAX_NODES:
             raise _refused(_TOO_MANY)
+        if self._characters > MAX_BYTES:
+            raise _refused(_TOO_LONG)
 
-    def _put(self, value: Any, anchor: str | None, size: int) -> None:
+    def _put(self, value: Any, anchor: str | None, size: _Size) -> None:
         if anchor is not None:
             self._anchored[anchor] = value, size
         if self._open:
@@ -243,8 +256,8 @@ class _Open:
 
     value: dict[str, Any] | list[Any]
     anchor: str | None
-    before: int
-    """How many values there were before it."""
+    before: _Size
+    """What there was before it."""
     key: str | None = None
 
     @property

@@ -1,46 +1,21 @@
-"""Hierarchy files that came along with a policy, written into it."""
+"""Hierarchies in the place of the names of their files, so that a policy needs no file beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from microdata import Hierarchy, HierarchyError
-from service.policy import PolicyError, Problem
-from service.policy.errors import dotted
-from service.policy.hierarchies import Hierarchies
-from service.problems import utf8_text
+from microdata import Category, Hierarchy, Schema
 
 
-def embed(mapping: Mapping[str, Any], hierarchies: Mapping[str, bytes]) -> None:
+def embed(mapping: Mapping[str, Any], schema: Schema) -> None:
     """Put trees in the place of the names of their files."""
-    trees = Hierarchies(None)
-    for path, field in _fields(mapping):
-        name = field.get("hierarchy")
-        if isinstance(name, str):
-            field["hierarchy"] = _inline(name, hierarchies, trees, f"{path}.hierarchy")
-
-
-def _fields(mapping: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    schema = mapping.get("schema")
-    if not isinstance(schema, dict):
-        return
-    for role in ("quasi", "sensitive"):
-        fields = schema.get(role)
-        for name, field in fields.items() if isinstance(fields, dict) else ():
-            if isinstance(field, dict):
-                yield dotted(("schema", role, name)), field
-
-
-def _inline(name: str, hierarchies: Mapping[str, bytes], trees: Hierarchies, path: str) -> dict[str, Any]:
-    raw = hierarchies.get(name.replace("\\", "/").rpartition("/")[2])
-    if raw is None:
-        reason = "names a file; send it along as a part `hierarchies` with this file name, or write the tree inline"
-        raise PolicyError([Problem(path, reason)])
-    try:
-        return _nested(trees.from_text(utf8_text(raw, "hierarchy")))
-    except HierarchyError as error:
-        raise PolicyError([Problem(path, str(error))]) from None
+    for role, attributes in (("quasi", schema.quasi), ("sensitive", schema.sensitive)):
+        for attribute in attributes:
+            field = mapping["schema"][role][attribute.name]
+            if isinstance(attribute, Category) and isinstance(field["hierarchy"], str):
+                # Another mapping: in YAML several fields may be one and the same.
+                mapping["schema"][role][attribute.name] = {**field, "hierarchy": _nested(attribute.hierarchy)}
 
 
 def _nested(tree: Hierarchy) -> dict[str, Any]:

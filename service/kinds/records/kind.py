@@ -16,7 +16,7 @@ from service.kinds.records.section import SchemaSection
 from service.kinds.records.table_check import RecordsCheck, check_table
 from service.kinds.records.tables import AnonymizedTable, anonymize_table, report_on
 from service.policy import Policy, Problem
-from service.policy.data import DataKind, Example, Verdict
+from service.policy.data import Beside, DataKind, Example, Verdict
 from service.policy.hierarchies import Hierarchies
 from service.proposal import Proposal, propose
 from service.report import TableReport, report_html
@@ -38,9 +38,9 @@ class Records(DataKind):
         """At most so many fields."""
         check_fields(given)
 
-    def schema(self, section: SchemaSection, base: Path | None, problems: list[Problem]) -> Schema | None:
+    def schema(self, section: SchemaSection, beside: Beside, problems: list[Problem]) -> Schema | None:
         """Roles with their domains and hierarchies."""
-        return schema_of(section, Hierarchies(base), problems)
+        return schema_of(section, Hierarchies(beside.base, beside.sent), problems)
 
     def fields(self, schema: Schema) -> tuple[str, ...]:
         """The fields of every role."""
@@ -60,9 +60,9 @@ class Records(DataKind):
         """Whether the sensitive domains have what the models ask for."""
         check_domains(models, schema)
 
-    def embed(self, given: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
+    def embed(self, given: Mapping[str, Any], schema: Schema) -> None:
         """Hierarchies that the policy names as files."""
-        embed(given, files)
+        embed(given, schema)
 
     def anonymize(
         self, policy: Policy, table: Path, *, seed: int | None = None, progress: Progress = silent

@@ -2,16 +2,19 @@
 
 import errno
 import os
+import shutil
 import socket
 import sqlite3
 import stat
+import subprocess
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from api_world import ServiceProcess, parts, submit, wait_until
-from cli_world import POLICY
+from api_world import ServiceProcess, parts, submit, wait_for, wait_until
+from cli_world import POLICY, table_text
+from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from microdata import DiskFullError
@@ -19,8 +22,9 @@ from microdata.sinks import line_sink
 from service.api import ServiceSettings
 from service.api.outages import outage
 from service.api.streams import _ask
-from service.jobs import Job, JobFiles, new_id
+from service.jobs import Job, JobFiles, JobStore, new_id, open_database
 from service.problems import problem, problem_of
+from tests.postgres_server import new_postgres
 
 
 def kind_of(answer):
@@ -70,6 +74,40 @@ def test_a_server_that_is_away_is_an_outage(client, monkeypatch, state, kind):
     assert "Zq7mark" not in answer.text
 
 
+@pytest.mark.needs_tool("postgres")
+def test_a_server_that_does_not_answer_is_not_waited_for(postgres_url, monkeypatch):
+    monkeypatch.setattr("service.jobs.postgresql.ANSWER_SECONDS", 0.5)
+    engine = open_database(postgres_url)
+    with pytest.raises(OperationalError) as error, engine.connect() as connection:
+        connection.execute(text("SELECT pg_sleep(20)"))
+    assert outage(error.value).type.endswith("database-unavailable")
+    JobStore(engine).check()
+    engine.dispose()
+
+
+@pytest.mark.soak
+@pytest.mark.needs_tool("postgres")
+def test_a_server_that_freezes_or_is_stopped_comes_back(tmp_path):
+    with new_postgres() as server:
+        service = ServiceProcess(tmp_path / "data", job_workers=0, database_url=server.url).start()
+        job = submit(service.client)
+        for leave, come_back in ((server.freeze, server.thaw), (server.stop, server.start)):
+            leave()
+            try:
+                answer = service.client.get("/v1/jobs")
+                assert (answer.status_code, kind_of(answer)) == (503, "database-unavailable")
+                assert int(answer.headers["Retry-After"]) > 0
+                refused = service.client.post("/v1/jobs", files=parts())
+                assert (refused.status_code, kind_of(refused)) == (503, "database-unavailable")
+                assert service.client.get("/readyz").json()["checks"]["database"] == "does not answer"
+                assert service.client.get("/healthz").status_code == 200
+            finally:
+                come_back()
+            wait_until(lambda: service.client.get(f"/v1/jobs/{job['id']}").status_code == 200)
+            submit(service.client)
+        service.stop()
+
+
 @pytest.mark.parametrize(
     ("number", "kind"), [(errno.ENOSPC, "disk-full"), (errno.EDQUOT, "disk-full"), (errno.EROFS, "files-unavailable")]
 )
@@ -108,6 +146,53 @@ def test_a_job_that_ran_out_of_disk_says_so_and_can_be_tried_again(client, tmp_p
     assert second["id"] != first["id"], "it is tried again"
     store.finish(store.claim("a", 60), "failed", failed=problem("wrong-table", "no"))
     assert submit(client, headers=key)["id"] == second["id"], "what will fail again is not"
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 8 MB; to make one takes rights that not everybody has."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", path], check=False).returncode:
+        pytest.skip("no disk can be mounted here")
+    yield path
+    subprocess.run(["umount", "--lazy", path], check=True)
+
+
+def fill(disk, but=0):
+    """Take all room of a disk but so many bytes."""
+    filler = disk / "filler"
+    with filler.open("wb") as file, suppress(OSError):
+        left = shutil.disk_usage(disk).free - but
+        while left > 0:
+            left -= file.write(bytes(min(left, 4096)))
+            file.flush()
+    return filler
+
+
+@pytest.mark.soak
+def test_a_disk_that_is_full_is_an_outage_and_passes(small_disk):
+    service = ServiceProcess(small_disk / "data", job_workers=1).start()
+    service.log = small_disk.with_suffix(".log")
+    client, ready = service.client, lambda: service.client.get("/readyz").status_code == 200
+    filler = fill(small_disk)
+    refused = client.post("/v1/jobs", files=parts())
+    assert (refused.status_code, kind_of(refused)) == (503, "disk-full")
+    assert refused.headers["Retry-After"]
+    assert client.get("/readyz").json()["checks"]["files"] == "cannot be written"
+    assert client.get("/healthz").status_code == 200
+    filler.unlink()
+    wait_until(ready)
+    table = table_text(rows=20_000)
+    filler = fill(small_disk, but=len(table) + 600_000)
+    key = {"Idempotency-Key": "one"}
+    first = submit(client, table=table, headers=key)
+    assert wait_for(client, first)["problem"]["type"].endswith("disk-full")
+    filler.unlink()
+    second = submit(client, table=table, headers=key)
+    assert second["id"] != first["id"]
+    assert wait_for(client, second)["state"] == "succeeded"
+    service.stop()
 
 
 def test_a_job_whose_directory_cannot_be_made_is_given_back(open_client, monkeypatch):
@@ -192,7 +277,9 @@ def test_no_proxy_is_asked_about_workers(monkeypatch):
         ("POST", "/v1/streams", "GET, HEAD"),
         ("DELETE", "/healthz", "GET, HEAD"),
         ("PUT", "/", "GET, HEAD"),
-        ("PATCH", "/v1/policies/check", "DELETE, GET, HEAD, POST, PUT"),
+        ("PATCH", "/v1/policies/check", "POST"),
+        ("PUT", "/v1/policies/check", "POST"),
+        ("PATCH", "/v1/policies/checks", "DELETE, GET, HEAD, PUT"),
     ],
 )
 def test_a_method_that_is_not_allowed_is_told_so(client, method, path, allowed):
@@ -215,8 +302,8 @@ def test_a_boundary_is_as_long_as_the_standard_says(client, length):
 
 @pytest.mark.parametrize("digits", [400, 401, 5_000])
 def test_a_long_number_is_refused(client, digits):
-    text = POLICY.replace("max: 120", f"max: {'9' * digits}")
-    for sent in (text, '{"schema": {}, "guarantee": {"k": ' + "9" * digits + "}}"):
+    policy = POLICY.replace("max: 120", f"max: {'9' * digits}")
+    for sent in (policy, '{"schema": {}, "guarantee": {"k": ' + "9" * digits + "}}"):
         found = client.post("/v1/policies/check", content=sent)
         assert found.status_code == 200
         assert not found.json()["usable"]

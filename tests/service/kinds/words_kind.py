@@ -122,7 +122,7 @@ class Words(DataKind):
     algorithms = WORDS
     report_model = WordsReport
 
-    def schema(self, section, base, problems):
+    def schema(self, section, beside, problems):
         if section.person == section.word:
             problems.append(Problem("schema.word", "must be another field than the person's"))
         return section
