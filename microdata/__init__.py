@@ -15,6 +15,7 @@ from microdata.errors import (
     SchemaError,
 )
 from microdata.events import arrow_schema, encode_events
+from microdata.extensions import load_extensions
 from microdata.files import OnRefused, read_batches, read_table, table_from_frame, write_table
 from microdata.generalizations import boxes_from, generalizations
 from microdata.geometry import Geometry, box_loss, geometry, range_loss, widened_range
@@ -75,6 +76,7 @@ __all__ = [
     "geometry",
     "interval_hierarchy",
     "kernel",
+    "load_extensions",
     "nth_smallest",
     "prefix_hierarchy",
     "published_columns",

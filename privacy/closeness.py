@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from microdata import Attribute, Category
+from microdata import Attribute, Category, Schema
 from privacy.emd import Ground, work
 from privacy.exact import Real
+from privacy.keys import KEYS, Form
 from privacy.model import Groups, Histogram, SensitiveModel, require_parameter
 
 
@@ -26,6 +30,7 @@ class TCloseness(SensitiveModel):
     survives_merging = True
     survives_adding = False
     more_is_safer = False
+    checked_on = "window"
 
     def __post_init__(self) -> None:
         require_parameter("t", self.t, 0 <= self.t <= 1, "from 0 to 1", nearest=1 if self.t > 1 else 0)
@@ -40,3 +45,17 @@ class TCloseness(SensitiveModel):
 
     def _holds(self, groups: Groups, histogram: Histogram) -> NDArray[np.bool_]:
         return work(histogram, groups.rows, self.ground).at_most(self.t)
+
+
+class Closeness(Form):
+    """t-closeness; a bare number is the threshold."""
+
+    plain = "threshold"
+
+    threshold: float = Field(ge=0, le=1, description="largest earth mover's distance of a class from all rows; 0 to 1")
+    ground: Ground = Field("auto", description="distance of two values: auto is rank for numbers, else hierarchy")
+
+
+@KEYS.add("t", Closeness, TCloseness, description="closeness to the distribution of all rows, from 0 (equal) to 1")
+def _closeness(given: Closeness, _beside: Mapping[str, Any], _schema: Schema) -> Iterator[TCloseness]:
+    yield TCloseness(given.threshold, given.ground)
