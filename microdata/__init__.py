@@ -15,6 +15,7 @@ from microdata.errors import (
     SchemaError,
 )
 from microdata.events import arrow_schema, encode_events
+from microdata.example import EXAMPLE_QUASI, EXAMPLE_SENSITIVE, example_table
 from microdata.extensions import load_extensions
 from microdata.files import OnRefused, read_batches, read_table, table_from_frame, write_table
 from microdata.generalizations import boxes_from, generalizations
@@ -33,6 +34,8 @@ from microdata.selection import nth_smallest
 from microdata.table import Table
 
 __all__ = [
+    "EXAMPLE_QUASI",
+    "EXAMPLE_SENSITIVE",
     "KEY",
     "RECORD",
     "Attribute",
@@ -72,6 +75,7 @@ __all__ = [
     "encode",
     "encode_events",
     "entropy_loss",
+    "example_table",
     "generalizations",
     "geometry",
     "interval_hierarchy",

@@ -56,6 +56,12 @@ class Closeness(Form):
     ground: Ground = Field("auto", description="distance of two values: auto is rank for numbers, else hierarchy")
 
 
-@KEYS.add("t", Closeness, TCloseness, description="closeness to the distribution of all rows, from 0 (equal) to 1")
+@KEYS.add(
+    "t",
+    Closeness,
+    TCloseness,
+    requests=[(0.4, 0.05), ({"threshold": 0.5, "ground": "equal"}, {"threshold": 0.1, "ground": "equal"})],
+    description="closeness to the distribution of all rows, from 0 (equal) to 1",
+)
 def _closeness(given: Closeness, _beside: Mapping[str, Any], _schema: Schema) -> Iterator[TCloseness]:
     yield TCloseness(given.threshold, given.ground)

@@ -55,6 +55,7 @@ class DeltaDisclosure(SensitiveModel):
     "disclosure",
     float,
     DeltaDisclosure,
+    requests=[(2.5, 0.4)],
     gt=0,
     allow_inf_nan=False,
     description="δ: |ln(q / p)| stays below it for every value; above 0",

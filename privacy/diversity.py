@@ -239,6 +239,12 @@ class Diversity(OneOf):
     EntropyDiversity,
     RecursiveDiversity,
     FrequencyDiversity,
+    requests=[
+        (2, 5),
+        ({"entropy": 1.5}, {"entropy": 3.5}),
+        ({"recursive": {"c": 3, "l": 2}}, {"recursive": {"c": 0.9, "l": 2}}),
+        ({"frequency": 1.5}, {"frequency": 2.8}),
+    ],
     description="diversity of sensitive values: a number of distinct values, or one of the other forms",
 )
 def _diversity(given: Diversity, _beside: Mapping[str, Any], _schema: Schema) -> Iterator[Model]:
@@ -256,6 +262,7 @@ def _diversity(given: Diversity, _beside: Mapping[str, Any], _schema: Schema) ->
     "alpha",
     float,
     AlphaK,
+    requests=[(0.8, 0.4)],
     gt=0,
     le=1,
     description="largest share of a sensitive value; above 0, at most 1",

@@ -76,7 +76,9 @@ class MaxShare(Model):
         return (groups.most <= 1) | (groups.most <= floor_times(exact(self.share), groups.rows)).astype(bool)
 
 
-@KEYS.add("k", int, KAnonymity, ge=1, description="distinct persons per class; a whole number from 1")
+@KEYS.add(
+    "k", int, KAnonymity, requests=[(3, 40)], ge=1, description="distinct persons per class; a whole number from 1"
+)
 def _persons(given: int, _beside: Mapping[str, Any], _schema: Schema) -> Iterator[KAnonymity]:
     yield KAnonymity(given)
 
@@ -85,6 +87,7 @@ def _persons(given: int, _beside: Mapping[str, Any], _schema: Schema) -> Iterato
     "max_share",
     float,
     MaxShare,
+    requests=[(0.8, 0.1)],
     gt=0,
     le=1,
     description="largest share of a class's rows that one person may have; above 0, at most 1",

@@ -5,7 +5,7 @@ A key has a form (what may be written behind it) and a function that turns what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -66,6 +66,8 @@ class Key:
     """Its range and its description, as pydantic takes them."""
     asks_for: tuple[type[Model], ...]
     """Every model that it can ask for."""
+    requests: tuple[tuple[Any, Any], ...]
+    """For each way to ask: something that most tables allow, and something much stricter; checks ask both."""
     read: Reading
 
     @property
@@ -80,13 +82,15 @@ class Keys:
     def __init__(self) -> None:
         self._keys: dict[str, Key] = {}
 
-    def add(self, name: str, form: Any, *asks_for: type[Model], **field: Any) -> Callable[[Reading], Reading]:
+    def add(
+        self, name: str, form: Any, *asks_for: type[Model], requests: Sequence[tuple[Any, Any]], **field: Any
+    ) -> Callable[[Reading], Reading]:
         """Decorator of the function that reads what stands behind a key."""
 
         def remember(read: Reading) -> Reading:
             if name in self._keys:
                 raise ValueError(f"the key {name!r} of a guarantee is declared twice")
-            self._keys[name] = Key(name, form, field, asks_for, read)
+            self._keys[name] = Key(name, form, field, asks_for, tuple(requests), read)
             return read
 
         return remember

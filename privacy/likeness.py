@@ -287,6 +287,12 @@ def _named(schema: Schema, kind: type[Attribute], form: str, wanted: str) -> lis
     BetaLikeness,
     SemanticLikeness,
     RangeLikeness,
+    requests=[
+        (3, 0.3),
+        ({"basic": 3}, {"basic": 0.3}),
+        ({"semantic": {"beta": 3, "height": 1}}, {"semantic": {"beta": 0.3, "height": 1}}),
+        ({"range": {"beta": 3, "width": 2}}, {"range": {"beta": 0.3, "width": 2}}),
+    ],
     description="largest relative gain on a sensitive value (enhanced), or another form",
 )
 def _likeness(given: Likeness, _beside: Mapping[str, Any], schema: Schema) -> Iterator[Model]:

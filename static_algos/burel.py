@@ -27,8 +27,9 @@ Reference: J. Cao, P. Karras, "Publishing Microdata with a Robust Privacy Guaran
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +64,7 @@ class Burel(StaticAlgorithm):
     Parameters = BurelParameters
     parameters: BurelParameters
     guarantees = (KAnonymity, BetaLikeness, SemanticLikeness, RangeLikeness)
+    example: ClassVar[Mapping[str, Any]] = {"k": 2, "beta": 9}
 
     def models(self, schema: Schema) -> tuple[Model, ...]:
         """What every class meets: k persons and β-likeness in the form that is asked for."""

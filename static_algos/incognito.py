@@ -31,7 +31,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +81,7 @@ class Incognito(StaticAlgorithm):
     Parameters = IncognitoParameters
     parameters: IncognitoParameters
     guarantees: ClassVar[tuple[type[Model], ...]] = KEYS.models()
+    example: ClassVar[Mapping[str, Any]] = {"k": 2, "l": 2, "t": 0.9, "beta": 9}
 
     def models(self, schema: Schema) -> tuple[Model, ...]:
         """What the parameters ask for."""

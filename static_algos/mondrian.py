@@ -23,9 +23,9 @@ t-Closeness (2007), for the split test by distribution.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -74,6 +74,7 @@ class Mondrian(StaticAlgorithm):
     Parameters = MondrianParameters
     parameters: MondrianParameters
     guarantees: ClassVar[tuple[type[Model], ...]] = KEYS.models()
+    example: ClassVar[Mapping[str, Any]] = {"k": 2, "l": 2, "t": 0.9, "beta": 9}
 
     def models(self, schema: Schema) -> tuple[Model, ...]:
         """What the parameters ask for."""

@@ -29,9 +29,9 @@ framework for t-closeness", VLDB Journal 20 (2011).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,7 @@ class Sabre(StaticAlgorithm):
     Parameters = SabreParameters
     parameters: SabreParameters
     guarantees = (KAnonymity, TCloseness)
+    example: ClassVar[Mapping[str, Any]] = {"k": 2, "t": 0.9}
 
     def models(self, schema: Schema) -> tuple[Model, ...]:
         """What every class meets: k persons and t-closeness."""
