@@ -7,13 +7,18 @@ from privacy.closeness import TCloseness
 from privacy.disclosure import DeltaDisclosure
 from privacy.diversity import AlphaK, DistinctDiversity, EntropyDiversity, FrequencyDiversity, RecursiveDiversity
 from privacy.emd import distance
-from privacy.guarantee import Guarantee, Likeness, check_domains, check_feasible
 from privacy.k_anonymity import KAnonymity, MaxShare
-from privacy.likeness import BetaLikeness, RangeLikeness, SemanticLikeness
+from privacy.keys import KEYS, Form, Key, OneOf, Part
+from privacy.likeness import BetaLikeness, Likeness, RangeLikeness, SemanticLikeness
 from privacy.model import Groups, Histogram, Model, SensitiveModel
 from privacy.risk import Risk, Risks, risks, risks_before
 
+# isort: split
+# Last: a guarantee has a field for every key that is known by then, those of installed packages included.
+from privacy.guarantee import Guarantee, check_domains, check_feasible
+
 __all__ = [
+    "KEYS",
     "AlphaK",
     "Audit",
     "BetaLikeness",
@@ -22,16 +27,20 @@ __all__ = [
     "EntropyDiversity",
     "Fault",
     "Finding",
+    "Form",
     "FrequencyDiversity",
     "Groups",
     "Guarantee",
     "Histogram",
     "Inference",
     "KAnonymity",
+    "Key",
     "Likeness",
     "Linking",
     "MaxShare",
     "Model",
+    "OneOf",
+    "Part",
     "RangeLikeness",
     "RecursiveDiversity",
     "Risk",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from microdata import Progress, Publication, Schema, Table, silent
@@ -16,6 +17,10 @@ class StaticAlgorithm(ABC):
     Parameters: ClassVar[type[Parameters]]
     guarantees: ClassVar[tuple[type[Model], ...]] = ()
     """Every privacy model that it can guarantee; the parameters decide which of them `models` returns."""
+    data: ClassVar[str] = "records"
+    """The kind of data that it is for, as a policy names it."""
+    example: ClassVar[Mapping[str, Any]]
+    """Parameters that fit a small table: warm-ups, docs and generic checks run it with them."""
 
     def __init__(self, **given: Any) -> None:
         self.parameters = parse(self.Parameters, given)
