@@ -18,7 +18,7 @@ from microdata.errors import (
 )
 from microdata.events import arrow_schema, encode_events
 from microdata.example import EXAMPLE_QUASI, EXAMPLE_SENSITIVE, example_table
-from microdata.extensions import load_extensions
+from microdata.extensions import load_extensions, missing_extensions
 from microdata.files import OnRefused, read_batches, read_table, table_from_frame, write_table
 from microdata.generalizations import boxes_from, generalizations
 from microdata.geometry import Geometry, box_loss, geometry, range_loss, widened_range
@@ -86,6 +86,7 @@ __all__ = [
     "interval_hierarchy",
     "kernel",
     "load_extensions",
+    "missing_extensions",
     "nth_smallest",
     "prefix_hierarchy",
     "published_columns",

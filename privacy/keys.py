@@ -85,6 +85,7 @@ class Keys:
 
     def __init__(self) -> None:
         self._keys: dict[str, Key] = {}
+        self._closed = False
 
     def add(
         self, name: str, form: Any, *asks_for: type[Model], requests: Sequence[tuple[Any, Any]], **field: Any
@@ -92,12 +93,24 @@ class Keys:
         """Decorator of the function that reads what stands behind a key."""
 
         def remember(read: Reading) -> Reading:
+            if self._closed:
+                raise ValueError(
+                    f"the key {name!r} is declared too late: guarantees are made already. Declare it in a module that "
+                    "imports nothing above `privacy`, and name that module under `portcullis.models`"
+                )
             if name in self._keys:
                 raise ValueError(f"the key {name!r} of a guarantee is declared twice")
             self._keys[name] = Key(name, form, field, asks_for, tuple(requests), read)
             return read
 
         return remember
+
+    def close(self) -> None:
+        """No key comes any more: a guarantee has a field for each."""
+        self._closed = True
+
+    def __getitem__(self, name: str) -> Key:
+        return self._keys[name]
 
     def __iter__(self) -> Iterator[Key]:
         return iter(sorted(self._keys.values(), key=lambda key: (not key.about_persons, key.name)))

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,6 +116,11 @@ class Groups:
         )
 
 
+CheckedOn: TypeAlias = Literal["class", "window", "history"]
+CHECKED_ON: tuple[CheckedOn, ...] = get_args(CheckedOn)
+"""Each includes those before it."""
+
+
 class Model(ABC):
     """A condition that every class must meet.
 
@@ -132,7 +137,7 @@ class Model(ABC):
     """Whether a class that meets the condition still does after rows are added to it."""
     more_is_safer: ClassVar[bool]
     """Whether a larger achieved value is the safer one (k, ℓ) or a smaller one (t, β)."""
-    checked_on: ClassVar[Literal["class", "window", "history"]] = "class"
+    checked_on: ClassVar[CheckedOn] = "class"
     """What it takes to check it: the rows of the class; also the table or window that the class is compared with; or
     also a record of what was published before."""
     limited_by_domain: ClassVar[bool] = False

@@ -65,6 +65,7 @@ class Burel(StaticAlgorithm):
     Parameters = BurelParameters
     parameters: BurelParameters
     guarantees = (KAnonymity, BetaLikeness, SemanticLikeness, RangeLikeness)
+    merges = True
     example: ClassVar[Mapping[str, Any]] = {"k": 2, "beta": 9}
 
     def models(self, schema: Schema) -> tuple[Model, ...]:

@@ -72,6 +72,7 @@ class Sabre(StaticAlgorithm):
     Parameters = SabreParameters
     parameters: SabreParameters
     guarantees = (KAnonymity, TCloseness)
+    merges = True
     example: ClassVar[Mapping[str, Any]] = {"k": 2, "t": 0.9}
 
     def models(self, schema: Schema) -> tuple[Model, ...]:
