@@ -19,17 +19,18 @@ from microdata import (
     Schema,
     SchemaError,
     Words,
+    missing_extensions,
     system_words,
 )
-from privacy import Guarantee, Model, check_domains
+from privacy import KEYS, Guarantee, Model, check_domains
 from service.policy.errors import PolicyError, Problem, dotted, shown, unknown_name
 from service.policy.file import CategoryField, NumberField, PolicyFile, StreamSection, TableSection
 from service.policy.fingerprint import fingerprint
 from service.policy.hierarchies import Hierarchies
 from service.policy.text import parse_text, read_policy_text
 from service.policy.validation import validated
-from static_algos import STATIC_ALGORITHMS, StaticAlgorithm
-from stream_algos import STREAM_ALGORITHMS, Engine
+from static_algos import STATIC_ALGORITHMS, Catalogue, Entry, StaticAlgorithm
+from stream_algos import STREAM_ALGORITHMS, Engine, StreamParameters
 
 MAX_VALUES = 1_000_000
 """Values of all sensitive domains together: there is one count for each of them."""
@@ -72,13 +73,17 @@ class Policy:
             raise PolicyError([_needs("a table", STATIC_ALGORITHMS.names(), self.algorithm_name)])
         return STATIC_ALGORITHMS[self.algorithm_name].algorithm(**self._given)
 
-    def engine(self, *, words: Words = system_words, **instead: Any) -> Engine:
-        """A new engine that makes a stream safe; `instead` replaces parameters of the policy."""
-        if self.kind != "stream" or self.algorithm_name is None:
+    @property
+    def asked_of_engine(self) -> StreamParameters:
+        """The parameters of the algorithm that makes a stream safe."""
+        if not isinstance(self.parameters, StreamParameters):
             raise PolicyError([_needs("a stream", STREAM_ALGORITHMS.names(), self.algorithm_name)])
-        return STREAM_ALGORITHMS[self.algorithm_name].algorithm(
-            self.schema, words=words, **(self.parameters.model_dump() | instead)
-        )
+        return self.parameters
+
+    def engine(self, *, words: Words = system_words, asked: StreamParameters | None = None) -> Engine:
+        """A new engine that makes a stream safe; `asked` takes the place of the policy's own parameters."""
+        asked = asked or self.asked_of_engine
+        return STREAM_ALGORITHMS[self.algorithm_name or ""].algorithm(self.schema, words=words, **asked.model_dump())
 
     def models(self) -> tuple[Model, ...]:
         """The privacy models that every class must meet."""
@@ -210,10 +215,12 @@ def _parameters(file: PolicyFile, problems: list[Problem]) -> BaseModel | None:
     try:
         if name is None:
             return validated(Guarantee, given, at)
-        if isinstance(name, str) and name in STATIC_ALGORITHMS:
-            return validated(STATIC_ALGORITHMS[name].parameters, given, at)
-        if isinstance(name, str) and name in STREAM_ALGORITHMS:
-            return validated(STREAM_ALGORITHMS[name].parameters, given, at)
+        catalogues: tuple[Catalogue[Any], ...] = (STATIC_ALGORITHMS, STREAM_ALGORITHMS)
+        for catalogue in catalogues:
+            if isinstance(name, str) and name in catalogue:
+                entry = catalogue[name]
+                problems.extend(_not_guaranteed(entry, given))
+                return validated(entry.parameters, given, at)
     except PolicyError as error:
         problems.extend(error.problems)
         return None
@@ -222,7 +229,17 @@ def _parameters(file: PolicyFile, problems: list[Problem]) -> BaseModel | None:
         return None
     known = (*STATIC_ALGORITHMS.names(), *STREAM_ALGORITHMS.names())
     problems.append(unknown_name(name, known)._replace(path="guarantee.algorithm"))
+    problems.extend(Problem("guarantee.algorithm", missing) for missing in missing_extensions())
     return None
+
+
+def _not_guaranteed(entry: Entry[Any], given: dict[str, Any]) -> list[Problem]:
+    """Models that the algorithm does not take; they are taken out of what is given."""
+    keys = [key.name for key in KEYS if key.name in given and key.name not in entry.parameters.model_fields]
+    for key in keys:
+        del given[key]
+    names = ", ".join(model.name for model in entry.algorithm.guarantees) or "nothing"
+    return [Problem(f"guarantee.{key}", f"{entry.name} does not take it; it guarantees {names}") for key in keys]
 
 
 def _contradictions(policy: Policy) -> list[Problem]:
@@ -232,6 +249,8 @@ def _contradictions(policy: Policy) -> list[Problem]:
         problems.append(_needs("a stream", STREAM_ALGORITHMS.names(), policy.algorithm_name))
     try:
         check_domains(policy.models(), policy.schema)
+        if policy.kind == "table":
+            policy.algorithm().check_able(policy.schema)
     except InfeasibleError as error:
         problems.append(at_parameter(error))
     except SchemaError as error:
