@@ -86,6 +86,8 @@ def algorithms() -> str:
             idea, _, example = inspect.getdoc(sys.modules[entry.algorithm.__module__]).partition("\n>>> ")
             parts += [f"## `{entry.name}` (for {where})", _text(inspect.getdoc(entry.algorithm)), _text(idea)]
             parts += [f"Guarantees: {', '.join(model.name for model in entry.algorithm.guarantees) or 'none'}."]
+            given = json.dumps(dict(entry.algorithm.example), ensure_ascii=False)
+            parts += [f"For: {entry.algorithm.data}. A small example: `{given}`."]
             parts += [_fields(entry.parameters.model_json_schema())]
             if example:
                 parts += [f"```pycon\n>>> {example}\n```"]

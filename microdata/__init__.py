@@ -17,7 +17,8 @@ from microdata.errors import (
     UnavailableError,
 )
 from microdata.events import arrow_schema, encode_events
-from microdata.extensions import load_extensions
+from microdata.example import EXAMPLE_QUASI, EXAMPLE_SENSITIVE, example_table
+from microdata.extensions import load_extensions, missing_extensions
 from microdata.files import OnRefused, read_batches, read_table, table_from_frame, write_table
 from microdata.generalizations import boxes_from, generalizations
 from microdata.geometry import Geometry, box_loss, geometry, range_loss, widened_range
@@ -36,6 +37,8 @@ from microdata.selection import nth_smallest
 from microdata.table import Table
 
 __all__ = [
+    "EXAMPLE_QUASI",
+    "EXAMPLE_SENSITIVE",
     "KEY",
     "RECORD",
     "Attribute",
@@ -79,11 +82,13 @@ __all__ = [
     "encode",
     "encode_events",
     "entropy_loss",
+    "example_table",
     "generalizations",
     "geometry",
     "interval_hierarchy",
     "kernel",
     "load_extensions",
+    "missing_extensions",
     "nth_smallest",
     "prefix_hierarchy",
     "published_columns",

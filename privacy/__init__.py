@@ -1,5 +1,7 @@
 """What must hold: privacy models, the audit, attacks and risk."""
 
+import typing
+
 from privacy.attacks import Inference, Linking, divergence, homogeneity, linking, similarity, skewness
 from privacy.audit import Audit, Fault, Finding, audit
 from privacy.check import check, require
@@ -7,13 +9,28 @@ from privacy.closeness import TCloseness
 from privacy.disclosure import DeltaDisclosure
 from privacy.diversity import AlphaK, DistinctDiversity, EntropyDiversity, FrequencyDiversity, RecursiveDiversity
 from privacy.emd import distance
-from privacy.guarantee import Guarantee, Likeness, check_domains, check_feasible
+from privacy.feasible import check_able, check_domains, check_feasible
 from privacy.k_anonymity import KAnonymity, MaxShare
-from privacy.likeness import BetaLikeness, RangeLikeness, SemanticLikeness
+from privacy.keys import KEYS, Form, Key, OneOf, Part
+from privacy.likeness import BetaLikeness, Likeness, RangeLikeness, SemanticLikeness
 from privacy.model import Groups, Histogram, Model, SensitiveModel
 from privacy.risk import Risk, Risks, risks, risks_before
 
+if typing.TYPE_CHECKING:
+    from privacy.guarantee import Guarantee
+else:
+
+    def __getattr__(name: str) -> typing.Any:
+        """`Guarantee` is made when it is first asked for: whoever declares a key for it imports this package too."""
+        if name != "Guarantee":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from privacy.guarantee import Guarantee  # noqa: PLC0415 - as above
+
+        return globals().setdefault(name, Guarantee)
+
+
 __all__ = [
+    "KEYS",
     "AlphaK",
     "Audit",
     "BetaLikeness",
@@ -22,16 +39,20 @@ __all__ = [
     "EntropyDiversity",
     "Fault",
     "Finding",
+    "Form",
     "FrequencyDiversity",
     "Groups",
     "Guarantee",
     "Histogram",
     "Inference",
     "KAnonymity",
+    "Key",
     "Likeness",
     "Linking",
     "MaxShare",
     "Model",
+    "OneOf",
+    "Part",
     "RangeLikeness",
     "RecursiveDiversity",
     "Risk",
@@ -41,6 +62,7 @@ __all__ = [
     "TCloseness",
     "audit",
     "check",
+    "check_able",
     "check_domains",
     "check_feasible",
     "distance",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from microdata import Schema
 from privacy.exact import SLACK, Real, by_class
+from privacy.keys import KEYS
 from privacy.model import Groups, Histogram, SensitiveModel, require_positive
 
 
@@ -26,6 +30,7 @@ class DeltaDisclosure(SensitiveModel):
     survives_merging = True
     survives_adding = False
     more_is_safer = False
+    checked_on = "window"
 
     def __post_init__(self) -> None:
         require_positive("disclosure", self.delta)
@@ -44,3 +49,16 @@ class DeltaDisclosure(SensitiveModel):
 
     def _holds(self, groups: Groups, histogram: Histogram) -> NDArray[np.bool_]:
         return self._achieved(groups, histogram) < float(self.delta) - SLACK * max(1.0, float(self.delta))
+
+
+@KEYS.add(
+    "disclosure",
+    float,
+    DeltaDisclosure,
+    requests=[(2.5, 0.4)],
+    gt=0,
+    allow_inf_nan=False,
+    description="δ: |ln(q / p)| stays below it for every value; above 0",
+)
+def _disclosure(given: float, _beside: Mapping[str, Any], _schema: Schema) -> Iterator[DeltaDisclosure]:
+    yield DeltaDisclosure(given)

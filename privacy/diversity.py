@@ -7,16 +7,22 @@ form; Wong et al., (α,k)-Anonymity (2006).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
+from microdata import Schema
 from privacy.exact import Real, by_class, exact, floor_times, integers
+from privacy.keys import KEYS, MOST, OneOf, Part
 from privacy.model import (
     Groups,
     Histogram,
+    Model,
     SensitiveModel,
     require_parameter,
     require_positive,
@@ -40,9 +46,14 @@ class DistinctDiversity(SensitiveModel):
     survives_merging = True
     survives_adding = True
     more_is_safer = True
+    limited_by_domain = True
 
     def __post_init__(self) -> None:
         require_whole("l", self.l)
+
+    def nearest(self, achieved: float) -> int:
+        """A number of values."""
+        return int(achieved)
 
     def _achieved(self, groups: Groups, histogram: Histogram) -> NDArray[np.float64]:  # noqa: ARG002 - one signature
         return np.diff(histogram.starts).astype(np.float64)
@@ -63,6 +74,7 @@ class EntropyDiversity(SensitiveModel):
     survives_merging = True
     survives_adding = False
     more_is_safer = True
+    limited_by_domain = True
 
     def __post_init__(self) -> None:
         require_parameter("l", self.l, self.l >= 1, "a number from 1", nearest=1)
@@ -105,10 +117,15 @@ class RecursiveDiversity(SensitiveModel):
     survives_merging = True
     survives_adding = False
     more_is_safer = False
+    limited_by_domain = True
 
     def __post_init__(self) -> None:
         require_positive("c", self.c)
         require_whole("l", self.l)
+
+    def nearest(self, achieved: float) -> str | None:
+        """A bound that c must exceed."""
+        return f"c above {achieved:.4f}" if math.isfinite(achieved) else None
 
     def _achieved(self, groups: Groups, histogram: Histogram) -> NDArray[np.float64]:  # noqa: ARG002 - one signature
         """The c that the class stays just below."""
@@ -142,6 +159,7 @@ class FrequencyDiversity(SensitiveModel):
     survives_merging = True
     survives_adding = False
     more_is_safer = True
+    limited_by_domain = True
 
     def __post_init__(self) -> None:
         require_parameter("l", self.l, self.l >= 1, "a number from 1", nearest=1)
@@ -166,10 +184,16 @@ class AlphaK(SensitiveModel):
     survives_merging = True
     survives_adding = False
     more_is_safer = False
+    limited_by_domain = True
 
     def __post_init__(self) -> None:
         require_share("alpha", self.alpha)
         require_whole("k", self.k)
+
+    @property
+    def least_persons(self) -> int:
+        """As many as `k`."""
+        return self.k
 
     def _achieved(self, groups: Groups, histogram: Histogram) -> NDArray[np.float64]:
         """The largest share of a value; infinite where the class has fewer than k persons."""
@@ -184,3 +208,66 @@ class AlphaK(SensitiveModel):
 def _largest(histogram: Histogram) -> NDArray[np.int64]:
     """Rows of the most frequent value of each class."""
     return by_class(np.maximum, histogram.counts, histogram.starts, empty=0)
+
+
+class Recursive(Part):
+    """Parameters of recursive (c,ℓ)-diversity."""
+
+    c: float = Field(gt=0, allow_inf_nan=False, description="r₁ < c · (r_ℓ + r_ℓ₊₁ + …); above 0")
+    l: int = Field(ge=1, le=MOST, description="from which rank on values are summed; a whole number from 1")  # noqa: E741 - as above
+
+
+class Diversity(OneOf):
+    """ℓ-diversity in one of its forms; a bare number means distinct values."""
+
+    plain = "distinct"
+
+    distinct: int | None = Field(
+        None, ge=1, le=MOST, description="distinct sensitive values per class; a whole number from 1"
+    )
+    entropy: float | None = Field(
+        None, ge=1, allow_inf_nan=False, description="the entropy of a class is at least the logarithm of this; from 1"
+    )
+    recursive: Recursive | None = Field(None, description="recursive (c,ℓ)-diversity")
+    frequency: float | None = Field(
+        None, ge=1, allow_inf_nan=False, description="no value has a share above 1 over this; from 1"
+    )
+
+
+@KEYS.add(
+    "l",
+    Diversity,
+    DistinctDiversity,
+    EntropyDiversity,
+    RecursiveDiversity,
+    FrequencyDiversity,
+    requests=[
+        (2, 5),
+        ({"entropy": 1.5}, {"entropy": 3.5}),
+        ({"recursive": {"c": 3, "l": 2}}, {"recursive": {"c": 0.9, "l": 2}}),
+        ({"frequency": 1.5}, {"frequency": 2.8}),
+    ],
+    description="diversity of sensitive values: a number of distinct values, or one of the other forms",
+)
+def _diversity(given: Diversity, _beside: Mapping[str, Any], _schema: Schema) -> Iterator[Model]:
+    if given.distinct is not None:
+        yield DistinctDiversity(given.distinct)
+    if given.entropy is not None:
+        yield EntropyDiversity(given.entropy)
+    if given.recursive is not None:
+        yield RecursiveDiversity(given.recursive.c, given.recursive.l)
+    if given.frequency is not None:
+        yield FrequencyDiversity(given.frequency)
+
+
+@KEYS.add(
+    "alpha",
+    float,
+    AlphaK,
+    requests=[(0.8, 0.4)],
+    gt=0,
+    le=1,
+    description="largest share of a sensitive value; above 0, at most 1",
+)
+def _alpha(given: float, beside: Mapping[str, Any], _schema: Schema) -> Iterator[AlphaK]:
+    yield AlphaK(given, beside.get("k", 1))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from microdata import Schema
 from privacy.exact import Real, exact, floor_times
+from privacy.keys import KEYS, MOST
 from privacy.model import Groups, Model, require_share, require_whole
 
 
@@ -25,6 +29,15 @@ class KAnonymity(Model):
 
     def __post_init__(self) -> None:
         require_whole("k", self.k)
+
+    @property
+    def least_persons(self) -> int:
+        """As many as `k`."""
+        return self.k
+
+    def nearest(self, achieved: float) -> int:
+        """A number of persons."""
+        return int(achieved)
 
     def achieved(self, groups: Groups) -> NDArray[np.float64]:
         """Distinct persons."""
@@ -61,3 +74,29 @@ class MaxShare(Model):
     def holds(self, groups: Groups) -> NDArray[np.bool_]:
         """Whether nobody has too many rows."""
         return (groups.most <= 1) | (groups.most <= floor_times(exact(self.share), groups.rows)).astype(bool)
+
+
+@KEYS.add(
+    "k",
+    int,
+    KAnonymity,
+    requests=[(3, 40)],
+    ge=1,
+    le=MOST,
+    description="distinct persons per class; a whole number from 1",
+)
+def _persons(given: int, _beside: Mapping[str, Any], _schema: Schema) -> Iterator[KAnonymity]:
+    yield KAnonymity(given)
+
+
+@KEYS.add(
+    "max_share",
+    float,
+    MaxShare,
+    requests=[(0.8, 0.1)],
+    gt=0,
+    le=1,
+    description="largest share of a class's rows that one person may have; above 0, at most 1",
+)
+def _share(given: float, _beside: Mapping[str, Any], _schema: Schema) -> Iterator[MaxShare]:
+    yield MaxShare(given)

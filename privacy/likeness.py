@@ -9,17 +9,20 @@ Cao and Karras, Publishing Microdata with a Robust Privacy Guarantee (2012).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from microdata import Attribute, Category, Number
+from microdata import Attribute, Category, InfeasibleError, Number, Schema
 from privacy._kernels import range_gains
 from privacy.emd import node_reference
 from privacy.exact import SLACK, Real, by_class, exact, integers
-from privacy.model import Groups, Histogram, SensitiveModel, require_parameter, require_positive, require_whole
+from privacy.keys import KEYS, OneOf, Part
+from privacy.model import Groups, Histogram, Model, SensitiveModel, require_parameter, require_positive, require_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +77,7 @@ class BetaLikeness(SensitiveModel):
     survives_merging = True
     survives_adding = False
     more_is_safer = False
+    checked_on = "window"
 
     def __post_init__(self) -> None:
         require_positive("beta", self.beta)
@@ -110,6 +114,7 @@ class SemanticLikeness(SensitiveModel):
     survives_merging = True
     survives_adding = False
     more_is_safer = False
+    checked_on = "window"
 
     def __post_init__(self) -> None:
         require_positive("beta", self.beta)
@@ -161,6 +166,7 @@ class RangeLikeness(SensitiveModel):
     survives_merging = True
     survives_adding = False
     more_is_safer = False
+    checked_on = "window"
 
     def __post_init__(self) -> None:
         require_positive("beta", self.beta)
@@ -217,3 +223,77 @@ class RangeLikeness(SensitiveModel):
         largest = max(first + each * len(index), common)
         further = (integers(index, largest) * each + first) // common
         return index + np.minimum(further, len(index)).astype(np.int64)
+
+
+class SemanticParameters(Part):
+    """Parameters of semantic β-likeness."""
+
+    beta: float = Field(gt=0, allow_inf_nan=False, description="largest relative gain; above 0")
+    height: int = Field(
+        ge=1, le=1000, description="inner nodes up to this height are bounded too; a whole number from 1"
+    )
+
+
+class RangeParameters(Part):
+    """Parameters of range-based β-likeness."""
+
+    beta: float = Field(gt=0, allow_inf_nan=False, description="largest relative gain; above 0")
+    width: float = Field(ge=0, allow_inf_nan=False, description="runs of numbers up to this wide are bounded; from 0")
+    relative: bool = Field(
+        default=False, description="width in units of the run's smaller end (needs a domain above 0)"
+    )
+
+
+class Likeness(OneOf):
+    """β-likeness in one of its forms; a bare number means enhanced."""
+
+    plain = "enhanced"
+
+    enhanced: float | None = Field(
+        None, gt=0, allow_inf_nan=False, description="largest relative gain on a value, at most -ln p; above 0"
+    )
+    basic: float | None = Field(None, gt=0, allow_inf_nan=False, description="largest relative gain; above 0")
+    semantic: SemanticParameters | None = Field(None, description="enhanced, and for groups of related values")
+    range: RangeParameters | None = Field(None, description="enhanced, and for runs of neighbouring numbers")
+
+    def models(self, schema: Schema) -> Iterator[Model]:
+        """The models of the form that is given; the extended forms protect single values too."""
+        if self.basic is not None:
+            yield BetaLikeness(self.basic, "basic")
+        if self.enhanced is not None:
+            yield BetaLikeness(self.enhanced)
+        if self.semantic is not None:
+            semantic = self.semantic
+            yield BetaLikeness(semantic.beta)
+            for name in _named(schema, Category, "semantic", "a sensitive category"):
+                yield SemanticLikeness(semantic.beta, semantic.height, attribute=name)
+        if self.range is not None:
+            ranged = self.range
+            yield BetaLikeness(ranged.beta)
+            for name in _named(schema, Number, "range", "a sensitive number"):
+                yield RangeLikeness(ranged.beta, ranged.width, ranged.relative, attribute=name)
+
+
+def _named(schema: Schema, kind: type[Attribute], form: str, wanted: str) -> list[str]:
+    names = [attribute.name for attribute in schema.sensitive if isinstance(attribute, kind)]
+    if not names:
+        raise InfeasibleError(f"{form} likeness needs {wanted}; the schema has none", parameter="beta")
+    return names
+
+
+@KEYS.add(
+    "beta",
+    Likeness,
+    BetaLikeness,
+    SemanticLikeness,
+    RangeLikeness,
+    requests=[
+        (3, 0.3),
+        ({"basic": 3}, {"basic": 0.3}),
+        ({"semantic": {"beta": 3, "height": 1}}, {"semantic": {"beta": 0.3, "height": 1}}),
+        ({"range": {"beta": 3, "width": 2}}, {"range": {"beta": 0.3, "width": 2}}),
+    ],
+    description="largest relative gain on a sensitive value (enhanced), or another form",
+)
+def _likeness(given: Likeness, _beside: Mapping[str, Any], schema: Schema) -> Iterator[Model]:
+    return given.models(schema)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,6 +116,11 @@ class Groups:
         )
 
 
+CheckedOn: TypeAlias = Literal["class", "window", "history"]
+CHECKED_ON: tuple[CheckedOn, ...] = get_args(CheckedOn)
+"""Each includes those before it."""
+
+
 class Model(ABC):
     """A condition that every class must meet.
 
@@ -132,6 +137,11 @@ class Model(ABC):
     """Whether a class that meets the condition still does after rows are added to it."""
     more_is_safer: ClassVar[bool]
     """Whether a larger achieved value is the safer one (k, ℓ) or a smaller one (t, β)."""
+    checked_on: ClassVar[CheckedOn] = "class"
+    """What it takes to check it: the rows of the class; also the table or window that the class is compared with; or
+    also a record of what was published before."""
+    limited_by_domain: ClassVar[bool] = False
+    """Whether a small sensitive domain can make it infeasible, whatever the data."""
 
     @property
     def label(self) -> str:
@@ -146,6 +156,18 @@ class Model(ABC):
     def basis(self, groups: Groups) -> str | None:  # noqa: ARG002 - for models that can be measured in several ways
         """What the achieved value is measured by, where the name of the model does not say it."""
         return None
+
+    @property
+    def least_persons(self) -> int:
+        """Fewer persons than this never meet the condition: searches need not look at smaller classes."""
+        return 1
+
+    def nearest(self, achieved: float) -> float | str | None:
+        """What to ask for where no more than `achieved` is possible, rounded to the feasible side; None for nothing."""
+        if not math.isfinite(achieved):
+            return None
+        scaled = achieved * 10_000
+        return (math.floor(scaled) if self.more_is_safer else math.ceil(scaled)) / 10_000
 
     @abstractmethod
     def achieved(self, groups: Groups) -> NDArray[np.float64]:

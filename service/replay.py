@@ -154,9 +154,9 @@ class Replay:
     def __init__(self, policy: Policy, *, seed: int | None = None, rate: float = 1000.0, queries: bool = False) -> None:
         self.policy, self.schema, self.rate, self.seed = policy, policy.schema, rate, seed
         # Whole clusters are held against the gate; who wants them in order gets their rows in order after that.
-        ordered = getattr(policy.parameters, "order", "shuffled") == "arrival"
-        self.engine: Engine = policy.engine(words=words(seed), **({"order": "shuffled"} if ordered else {}))
-        self._in_order = InOrder(len(policy.schema.quasi)) if ordered else None
+        asked = policy.asked_of_engine
+        self.engine: Engine = policy.engine(words=words(seed), asked=asked.shuffled())
+        self._in_order = InOrder(len(policy.schema.quasi)) if asked.in_order else None
         self.tally = Tally()
         self._workload = Workload(self.schema) if queries else None
         self.refused: Counter[tuple[str, Reason]] = Counter()

@@ -27,8 +27,9 @@ Reference: J. Cao, P. Karras, "Publishing Microdata with a Robust Privacy Guaran
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +37,7 @@ from pydantic import Field
 
 from microdata import InfeasibleError, Progress, Publication, Schema, Table, Words, silent, words
 from privacy import BetaLikeness, KAnonymity, Likeness, Model, RangeLikeness, SemanticLikeness, check_domains
-from privacy.guarantee import MOST
+from privacy.keys import MOST
 from static_algos._dichotomy_kernels import CAPS, SplitTest
 from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
 from static_algos.caps import likeness_caps, value_caps
@@ -64,6 +65,8 @@ class Burel(StaticAlgorithm):
     Parameters = BurelParameters
     parameters: BurelParameters
     guarantees = (KAnonymity, BetaLikeness, SemanticLikeness, RangeLikeness)
+    merges = True
+    example: ClassVar[Mapping[str, Any]] = {"k": 2, "beta": 9}
 
     def models(self, schema: Schema) -> tuple[Model, ...]:
         """What every class meets: k persons and β-likeness in the form that is asked for."""

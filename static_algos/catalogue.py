@@ -70,7 +70,10 @@ class Catalogue(Generic[Kind]):
         return tuple(sorted(self._entries))
 
 
-def parse(parameters: type[Parameters], given: Mapping[str, Any]) -> Parameters:
+Asked = TypeVar("Asked", bound=Parameters)
+
+
+def parse(parameters: type[Asked], given: Mapping[str, Any]) -> Asked:
     """The parameters of an algorithm by name, as a constructor gets them; `InfeasibleError` outside their ranges."""
     try:
         return parameters.model_validate(given)

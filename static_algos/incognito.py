@@ -31,20 +31,20 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from microdata import Boxes, InfeasibleError, Progress, Publication, Schema, Table, silent
-from privacy import Groups, Guarantee, Histogram, Model, SensitiveModel, check, check_feasible
+from privacy import KEYS, Groups, Guarantee, Histogram, Model, SensitiveModel, check, check_feasible
 from privacy.exact import exact
 from static_algos._histogram_kernels import add_up
 from static_algos._incognito_kernels import gather
 from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
 from static_algos.catalogue import Parameters
-from static_algos.proof import EVERY_MODEL, proven
+from static_algos.proof import proven
 from static_algos.recoding import Recoding, recodings
 
 Node: TypeAlias = tuple[int, ...]
@@ -84,7 +84,8 @@ class Incognito(StaticAlgorithm):
 
     Parameters = IncognitoParameters
     parameters: IncognitoParameters
-    guarantees: ClassVar[tuple[type[Model], ...]] = EVERY_MODEL
+    guarantees: ClassVar[tuple[type[Model], ...]] = KEYS.models()
+    example: ClassVar[Mapping[str, Any]] = {"k": 2, "l": 2, "t": 0.9, "beta": 9}
 
     def models(self, schema: Schema) -> tuple[Model, ...]:
         """What the parameters ask for."""

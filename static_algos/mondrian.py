@@ -23,9 +23,9 @@ t-Closeness (2007), for the split test by distribution.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,12 +43,12 @@ from microdata import (
     geometry,
     silent,
 )
-from privacy import AlphaK, Groups, Guarantee, Histogram, KAnonymity, Model, SensitiveModel, check, check_feasible
+from privacy import KEYS, Groups, Guarantee, Histogram, Model, SensitiveModel, check, check_feasible
 from static_algos._histogram_kernels import count_values
 from static_algos._mondrian_kernels import Trees, count_persons, describe, propose, trees
 from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
 from static_algos.catalogue import Parameters
-from static_algos.proof import EVERY_MODEL, proven
+from static_algos.proof import proven
 
 Parts: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Where each of some parts begins and ends."""
@@ -73,7 +73,8 @@ class Mondrian(StaticAlgorithm):
 
     Parameters = MondrianParameters
     parameters: MondrianParameters
-    guarantees: ClassVar[tuple[type[Model], ...]] = EVERY_MODEL
+    guarantees: ClassVar[tuple[type[Model], ...]] = KEYS.models()
+    example: ClassVar[Mapping[str, Any]] = {"k": 2, "l": 2, "t": 0.9, "beta": 9}
 
     def models(self, schema: Schema) -> tuple[Model, ...]:
         """What the parameters ask for."""
@@ -146,7 +147,7 @@ class _Work:
 
     def __post_init__(self) -> None:
         self.space, self.trees = geometry(self.schema), trees(self.schema)
-        self.least = max((model.k for model in self.models if isinstance(model, KAnonymity | AlphaK)), default=1)
+        self.least = max((model.least_persons for model in self.models), default=1)
         self.scratch = np.empty(len(self.rows))
 
     @classmethod

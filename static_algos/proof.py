@@ -1,43 +1,11 @@
-"""What algorithms that keep any guarantee share: the list of models, and the check of their own result."""
+"""What algorithms that keep any guarantee share: the check of their own result."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from microdata import Publication
-from privacy import (
-    AlphaK,
-    BetaLikeness,
-    DeltaDisclosure,
-    DistinctDiversity,
-    EntropyDiversity,
-    FrequencyDiversity,
-    Groups,
-    KAnonymity,
-    MaxShare,
-    Model,
-    RangeLikeness,
-    RecursiveDiversity,
-    SemanticLikeness,
-    TCloseness,
-    require,
-)
-
-EVERY_MODEL: tuple[type[Model], ...] = (
-    KAnonymity,
-    MaxShare,
-    DistinctDiversity,
-    EntropyDiversity,
-    RecursiveDiversity,
-    FrequencyDiversity,
-    AlphaK,
-    TCloseness,
-    BetaLikeness,
-    SemanticLikeness,
-    RangeLikeness,
-    DeltaDisclosure,
-)
-"""What a guarantee can ask for."""
+from privacy import Groups, Model, require
 
 
 def proven(publication: Publication, models: Sequence[Model]) -> Publication:

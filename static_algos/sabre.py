@@ -29,9 +29,9 @@ framework for t-closeness", VLDB Journal 20 (2011).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ from microdata import InfeasibleError, Progress, Publication, Schema, Table, Wor
 from privacy import KAnonymity, Model, TCloseness, check_domains, distance
 from privacy.emd import Ground
 from privacy.exact import exact
-from privacy.guarantee import MOST
+from privacy.keys import MOST
 from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
 from static_algos.catalogue import Parameters
 from static_algos.dichotomy import dichotomize
@@ -72,6 +72,8 @@ class Sabre(StaticAlgorithm):
     Parameters = SabreParameters
     parameters: SabreParameters
     guarantees = (KAnonymity, TCloseness)
+    merges = True
+    example: ClassVar[Mapping[str, Any]] = {"k": 2, "t": 0.9}
 
     def models(self, schema: Schema) -> tuple[Model, ...]:
         """What every class meets: k persons and t-closeness."""

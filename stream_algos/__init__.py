@@ -1,10 +1,13 @@
 """How a stream is made safe."""
 
+from microdata.extensions import load_extensions as _load_extensions
 from stream_algos._order import InOrder
 from stream_algos.burel_w import BurelW
 from stream_algos.castle import Castle
+from stream_algos.castle_arrival import ArrivalCastle
+from stream_algos.castle_deadline import DeadlineCastle
 from stream_algos.dynamic_group import DynamicGroup
-from stream_algos.engine import STREAM_ALGORITHMS, Batch, Engine, Release, Snapshot
+from stream_algos.engine import STREAM_ALGORITHMS, Batch, Engine, Hold, Release, Snapshot, StreamParameters
 from stream_algos.incognito_w import IncognitoW
 from stream_algos.mondrian_w import MondrianW
 from stream_algos.sabre_w import SabreW
@@ -12,17 +15,24 @@ from stream_algos.workload import Workload, workload_error
 
 __all__ = [
     "STREAM_ALGORITHMS",
+    "ArrivalCastle",
     "Batch",
     "BurelW",
     "Castle",
+    "DeadlineCastle",
     "DynamicGroup",
     "Engine",
+    "Hold",
     "InOrder",
     "IncognitoW",
     "MondrianW",
     "Release",
     "SabreW",
     "Snapshot",
+    "StreamParameters",
     "Workload",
     "workload_error",
 ]
+
+# Last: what packages bring, for tables and for streams, stands on all that is above.
+_load_extensions("portcullis.algorithms")

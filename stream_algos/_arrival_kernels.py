@@ -97,7 +97,6 @@ def new_state(schema: Schema, capacity: int, eta: int, published: Published) -> 
 def refill(
     state: State,
     space: Geometry,
-    rules: Rules,  # noqa: ARG001 - one signature for both formations
     clusters: NDArray[np.int64],
     positions: NDArray[np.int64],
     persons: NDArray[np.int64],

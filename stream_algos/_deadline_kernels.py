@@ -124,7 +124,7 @@ class State(NamedTuple):
     search: Search
 
 
-def new_state(schema: Schema, capacity: int, eta: int, published: Published) -> State:  # noqa: ARG001 - as below
+def new_state(schema: Schema, capacity: int, published: Published) -> State:
     """An empty ring of this capacity."""
     width, room = len(schema.quasi), capacity + CHUNK
     search = Search(
@@ -155,7 +155,6 @@ def refill(
     state: State,
     space: Geometry,
     rules: Rules,
-    clusters: NDArray[np.int64],  # noqa: ARG001 - one signature for both formations
     positions: NDArray[np.int64],
     persons: NDArray[np.int64],
     quasi: NDArray[np.float64],

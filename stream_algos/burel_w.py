@@ -20,8 +20,9 @@ Reference: J. Cao, thesis 2010, section 6.6 (a sketch); the window's part is in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,13 @@ class BurelW(WindowEngine):
     Parameters = BurelWParameters
     parameters: BurelWParameters
     guarantees = (KAnonymity, BetaLikeness, SemanticLikeness, RangeLikeness)
+    merges = True
+    example: ClassVar[Mapping[str, Any]] = {"k": 3, "beta": 1.0, "window": {"size": 40, "advance": 10}}
+    variants = (
+        {"window": {"seconds": 20.0, "advance_seconds": 5.0}},
+        {"beta": {"semantic": {"beta": 2, "height": 1}}, "window": {"size": 40, "advance": 20}},
+        {"beta": {"range": {"beta": 2, "width": 2}}, "window": {"size": 40, "advance": 20}},
+    )
 
     def models(self) -> tuple[Model, ...]:
         """At least k persons, and β-likeness to the window in the form that is asked for."""

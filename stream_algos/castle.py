@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from microdata import Boxes, DataError, GuaranteeError, InfeasibleError, Schema, Words, geometry, system_words
 from privacy import DistinctDiversity, Groups, KAnonymity, MaxShare, Model, require
-from static_algos import Parameters
-from stream_algos import _arrival_kernels as arrival
-from stream_algos import _deadline_kernels as deadline
+from static_algos import parse
 from stream_algos._held_kernels import (
     CLUSTER,
     CODE,
@@ -56,8 +56,10 @@ from stream_algos.engine import (
     STREAM_ALGORITHMS,
     Batch,
     Engine,
+    Hold,
     Release,
     Snapshot,
+    StreamParameters,
 )
 
 CHUNK = 1024
@@ -76,7 +78,7 @@ class Delay(BaseModel):
     seconds: float | None = Field(None, gt=0, le=LONGEST, description="time after which a row is decided in any case")
 
 
-class CastleParameters(Parameters):
+class CastleParameters(StreamParameters):
     """Parameters of CASTLE. `delta` and `seconds` may be given instead of `delay`."""
 
     k: int = Field(ge=1, le=MOST_PERSONS, description="distinct persons of every class")
@@ -116,12 +118,6 @@ class CastleParameters(Parameters):
                 parameter="delay",
                 nearest=self.k - 1,
             )
-        if self.reuse and self.max_share is not None:
-            raise InfeasibleError(
-                "a reused box may get further rows of one person, so max_share cannot be kept with it",
-                parameter="reuse",
-                nearest="false",
-            )
         return self
 
     @property
@@ -133,6 +129,29 @@ class CastleParameters(Parameters):
     def seconds(self) -> float | None:
         """The time bound, if there is one."""
         return self.delay.seconds
+
+    @property
+    def hold(self) -> Hold:
+        """A row waits δ positions, or until its time is over."""
+        return Hold(self.delta, self.seconds)
+
+    def within(self, seconds: float) -> Self:
+        """The same with another bound in seconds."""
+        return self.model_copy(update={"delay": self.delay.model_copy(update={"seconds": seconds})})
+
+    @property
+    def adds(self) -> str | None:
+        """A reused box gets further rows."""
+        return "reuse" if self.reuse else None
+
+    @property
+    def in_order(self) -> bool:
+        """As it was asked for."""
+        return self.order == "arrival"
+
+    def shuffled(self) -> Self:
+        """The same with whole clusters that leave shuffled."""
+        return self.model_copy(update={"order": "shuffled"})
 
 
 @STREAM_ALGORITHMS.register("castle", CastleParameters)
@@ -180,8 +199,31 @@ class Castle(Engine):
     """
 
     Parameters = CastleParameters
-    guarantees = (KAnonymity, DistinctDiversity, MaxShare)
     parameters: CastleParameters
+    guarantees = (KAnonymity, DistinctDiversity, MaxShare)
+    example: ClassVar[Mapping[str, Any]] = {"k": 3, "delay": {"tuples": 40}}
+    variants = (
+        {"delay": {"tuples": 40, "seconds": 10.0}},
+        {"k": 2, "l": 2, "delay": {"tuples": 60}},
+        {"k": 2, "max_share": 0.6, "delay": {"tuples": 60}},
+        {"reuse": True},
+        {"formation": "arrival"},
+    )
+
+    formations: ClassVar[dict[str, type[Castle]]] = {}
+    """The engine of each formation."""
+    keep_below: ClassVar[float]
+    """A box is kept for reuse if its loss is below this part of τ."""
+
+    def __init_subclass__(cls, formation: str | None = None) -> None:
+        if formation:
+            cls.formations[formation] = cls
+
+    def __new__(cls, *_schema: Schema, **given: Any) -> Self:
+        """An engine of the formation that is asked for."""
+        given.pop("words", None)
+        chosen: Any = cls if cls is not Castle else cls.formations[parse(CastleParameters, given).formation]
+        return super().__new__(chosen)
 
     def __init__(self, schema: Schema, *, words: Words = system_words, **given: Any) -> None:
         super().__init__(schema, words=words, **given)
@@ -196,10 +238,8 @@ class Castle(Engine):
             reuse=parameters.reuse,
             share_of=share.numerator,
             share_in=share.denominator,
-            keep_below=1.0 if parameters.formation == "arrival" else 0.6,
+            keep_below=self.keep_below,
         )
-        self._kernels = arrival if parameters.formation == "arrival" else deadline
-        self._models = self._chosen_models()
         self._space = geometry(schema)
         self._last = np.iinfo(np.int64).min
         self._largest_share = 0.0
@@ -214,7 +254,8 @@ class Castle(Engine):
             what = "a sensitive attribute has only so many values" if self.schema.sensitive else "nothing is sensitive"
             raise InfeasibleError(f"ℓ={l} cannot be reached: {what}", parameter="l", nearest=most)
 
-    def _chosen_models(self) -> tuple[Model, ...]:
+    @cached_property
+    def _models(self) -> tuple[Model, ...]:
         models: list[Model] = [KAnonymity(self.parameters.k)]
         if self.parameters.l > 1:
             models.append(DistinctDiversity(self.parameters.l))
@@ -263,7 +304,7 @@ class Castle(Engine):
         while not done:
             self._fetch_words(0)
             self._out.meta[REACHED] = self._last
-            done = self._kernels.flush(self._state, self._out, self._space, self._rules)
+            done = self._flush_rows()
             parts.append(self._collect())
         return self._let_out(parts)
 
@@ -315,8 +356,8 @@ class Castle(Engine):
         if self._in_order:
             self._in_order.restore(snapshot, rows.positions)
         positions, clusters = np.asarray(snapshot["positions"]), np.asarray(snapshot["clusters"], np.int64)
-        if np.any(clusters < 0) or np.any(clusters >= self.parameters.eta):
-            raise DataError("the snapshot was not taken with these parameters: it has clusters beyond eta")
+        if np.any(clusters < 0) or np.any(clusters >= self._most_clusters):
+            raise DataError("the snapshot was not taken with these parameters: it has more clusters than there can be")
         held = rows.take(np.isin(rows.positions, positions))
         index = np.searchsorted(positions, held.positions)
         self._refill(published, replace(held, times=np.asarray(snapshot["times"])[index]), clusters[index])
@@ -341,13 +382,13 @@ class Castle(Engine):
         capacity = 2 * CHUNK
         while capacity < 2 * len(rows) + CHUNK:
             capacity *= 2
-        self._state = self._kernels.new_state(self.schema, capacity, self.parameters.eta, published)
+        self._state = self._new_state(capacity, published)
         self._out = new_output(capacity, len(self.schema.quasi))
         self._times = np.zeros(capacity)
         self._times[: len(rows)] = rows.times
         if len(rows):  # who only looks at an engine's guarantee does not wait for a kernel
             positions, _, *others = rows.columns()
-            self._kernels.refill(self._state, self._space, self._rules, clusters, positions, *others)
+            self._hold_rows(clusters, positions, *others)
 
     def _held(self) -> NDArray[np.int64]:
         """Slots of the held rows, oldest first."""
@@ -368,9 +409,32 @@ class Castle(Engine):
             sensitive=rows.sensitive[slots],
         )
 
+    @property
+    def _most_clusters(self) -> int:
+        """Clusters that are open at a time; 1 for a formation that has none."""
+        return 1
+
     def _clusters(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Open cluster of each row; without clusters, 0."""
-        return self._state.rows.slots[slots, CLUSTER] if self._kernels is arrival else np.zeros(len(slots), np.int64)
+        """Open cluster of each row."""
+        return np.zeros(len(slots), np.int64)
+
+    @abstractmethod
+    def _new_state(self, capacity: int, published: Published) -> Any:
+        """An empty ring of this capacity, with what the formation knows beside it."""
+
+    @abstractmethod
+    def _hold_rows(self, clusters: NDArray[np.int64], positions: NDArray[np.int64], *columns: NDArray[Any]) -> None:
+        """Hold rows that were held before, in these clusters."""
+
+    @abstractmethod
+    def _take_rows(
+        self, done: int, due: NDArray[np.int64], positions: NDArray[np.int64], *columns: NDArray[Any]
+    ) -> int:
+        """Take rows from the one on that is not done yet, and decide what is due; NONE when all is done."""
+
+    @abstractmethod
+    def _flush_rows(self) -> bool:
+        """Decide what is held; False where more words are needed first."""
 
     def _make_room(self, more: int) -> None:
         """See to it that the ring can take so many rows, so that no slot is used twice within a kernel call."""
@@ -400,9 +464,7 @@ class Castle(Engine):
         parts, done = [], 0
         while done != NONE:
             self._fetch_words(len(rows))
-            done = self._kernels.advance(
-                self._state, self._out, self._space, self._rules, done, due, positions, *others
-            )
+            done = self._take_rows(done, due, positions, *others)
             parts.append(self._collect())
         return parts
 

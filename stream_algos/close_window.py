@@ -6,6 +6,9 @@ threshold, t - D, and every class is within t of the window by the triangle ineq
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
 from pydantic import Field
 
 from microdata import Table
@@ -25,6 +28,12 @@ class CloseWindowEngine(WindowEngine):
 
     parameters: CloseWindowParameters
     guarantees = (KAnonymity, TCloseness)
+    example: ClassVar[Mapping[str, Any]] = {"k": 3, "t": 0.3, "window": {"size": 40, "advance": 10}}
+    variants: ClassVar[Sequence[Mapping[str, Any]]] = (
+        {"window": {"size": 40, "advance": 40}, "delay": {"seconds": 10.0}},
+        {"window": {"seconds": 20.0, "advance_seconds": 5.0}},
+        {"floor": 0.0},
+    )
 
     def models(self) -> tuple[Model, ...]:
         """At least k persons, and t-closeness to the window."""

@@ -24,6 +24,9 @@ window's part is in `window.py`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
@@ -48,6 +51,11 @@ class DynamicGroup(WindowEngine):
     Parameters = DynamicGroupParameters
     parameters: DynamicGroupParameters
     guarantees = (KAnonymity,)
+    example: ClassVar[Mapping[str, Any]] = {"k": 3, "window": {"size": 40, "advance": 10}, "first": 15}
+    variants: ClassVar[Sequence[Mapping[str, Any]]] = (
+        {"window": {"size": 40, "advance": 40}, "delay": {"seconds": 10.0}},
+        {"window": {"seconds": 20.0, "advance_seconds": 5.0}},
+    )
 
     def models(self) -> tuple[Model, ...]:
         """At least k persons."""

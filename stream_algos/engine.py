@@ -10,13 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Schema, Words, system_words
-from privacy import Model
+from microdata import Schema, Words, example_table, system_words
+from privacy import Model, check_able
 from static_algos import Catalogue, Parameters, parse
 
 Snapshot: TypeAlias = Mapping[str, NDArray[Any]]
@@ -174,23 +174,93 @@ def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
-class Engine(ABC):
-    """Makes a stream safe. Rows go in by `push`; each of the four verbs returns what may leave now."""
+@dataclass(frozen=True)
+class Hold:
+    """How long an engine may hold a row; None where nothing bounds it."""
 
-    Parameters: ClassVar[type[Parameters]]
+    tuples: int | None = None
+    """Positions that may pass behind a row before it is decided."""
+    seconds: float | None = None
+    """Time after which a row is decided in any case."""
+    window: float | None = None
+    """Length in seconds of the windows by time that rows count in, decided ones too."""
+
+    @property
+    def readable(self) -> float | None:
+        """How long, in seconds, a row must stay readable for whoever restores the engine."""
+        return max(self.seconds or 0.0, 2 * (self.window or 0.0)) or None
+
+
+class StreamParameters(Parameters):
+    """Base of every engine's parameters: what others must know of what is asked for, whatever its names are."""
+
+    @property
+    @abstractmethod
+    def hold(self) -> Hold:
+        """How long a row may be held."""
+
+    def within(self, seconds: float) -> Self:
+        """The same with another bound in seconds; asked only of those that have one."""
+        raise NotImplementedError
+
+    @property
+    def adds(self) -> str | None:
+        """The switch that lets rows be added to published classes, where it is on: then models must survive adding."""
+        return None
+
+    @property
+    def in_order(self) -> bool:
+        """Whether rows leave one by one in the order of their positions, instead of shuffled."""
+        return False
+
+    def shuffled(self) -> Self:
+        """The same with rows that leave shuffled."""
+        return self
+
+
+class Engine(ABC):
+    """Makes a stream safe. Rows go in by `push`; each of the four verbs returns what may leave now.
+
+    What stands before the constructor, and `StreamParameters`, is all that others know of an engine: policies, workers,
+    replays, commands, docs and generic checks look nowhere else.
+    """
+
+    Parameters: ClassVar[type[StreamParameters]]
     guarantees: ClassVar[tuple[type[Model], ...]] = ()
     """Every privacy model that it can guarantee; the parameters decide which of them `models` returns."""
     windowed: ClassVar[bool] = False
     """Whether clusters are compared with windows, so that released rows still count until their window has passed."""
+    data: ClassVar[str] = "records"
+    """The kind of data that it is for, as a policy names it."""
+    merges: ClassVar[bool] = False
+    """Whether it unites classes without looking at the models again: then they must survive merging."""
+    example: ClassVar[Mapping[str, Any]]
+    """Parameters that fit `example_data`: docs and generic checks run it with them."""
+    variants: ClassVar[Sequence[Mapping[str, Any]]] = ()
+    """Other parameters, each to be tried instead of those of the example, or beside them."""
+
+    @classmethod
+    def example_data(cls) -> tuple[Schema, Batch]:
+        """A small stream that `example` fits."""
+        table = example_table(300, persons=100)
+        order = np.arange(len(table))
+        return table.schema, Batch(order, order / 10, table.persons, table.quasi, table.sensitive)
 
     def __init__(self, schema: Schema, *, words: Words = system_words, **given: Any) -> None:
         self.schema = schema
         self.words = words
         self.parameters = parse(self.Parameters, given)
+        check_able(
+            self.models(),
+            self.guarantees,
+            merges=self.merges,
+            adds=self.parameters.adds,
+            compares="window" if self.windowed else "class",
+        )
 
     @abstractmethod
     def models(self) -> tuple[Model, ...]:
-        """The privacy models that every released cluster meets."""
+        """The privacy models that every released cluster meets: they follow from the schema and the parameters."""
 
     @abstractmethod
     def push(self, batch: Batch) -> Release:

@@ -45,6 +45,8 @@ class SabreW(CloseWindowEngine):
 
     Parameters = SabreWParameters
     parameters: SabreWParameters
+    merges = True
+    variants = (*CloseWindowEngine.variants, {"floor": 0.0, "refine": "none"})
 
     def _partition(self, rows: Table, references: References) -> NDArray[np.int32]:
         given = self.parameters

@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +36,17 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from microdata import Boxes, DataError, GuaranteeError, InfeasibleError, Schema, Table, Words, system_words
 from privacy import Groups, check_domains, require
-from static_algos import Parameters
-from stream_algos.engine import LONGEST, MOST_PERSONS, MOST_ROWS, Batch, Engine, Release, Snapshot
+from stream_algos.engine import (
+    LONGEST,
+    MOST_PERSONS,
+    MOST_ROWS,
+    Batch,
+    Engine,
+    Hold,
+    Release,
+    Snapshot,
+    StreamParameters,
+)
 
 DECIDED, LOOSE = -2, -1
 """Marks of rows: released or suppressed; undecided and in no class. Others are the number of a pending class."""
@@ -99,7 +108,7 @@ class Deadline(BaseModel):
     seconds: float = Field(gt=0, le=LONGEST, description="time after which a row is decided in any case")
 
 
-class WindowParameters(Parameters):
+class WindowParameters(StreamParameters):
     """Parameters of every window algorithm."""
 
     k: int = Field(6, ge=1, le=MOST_PERSONS, description="least number of distinct persons in a class")
@@ -125,6 +134,15 @@ class WindowParameters(Parameters):
         if size is None and self.delay is not None:
             raise InfeasibleError("a window in seconds bounds the delay itself; leave it out", parameter="delay")
         return self
+
+    @property
+    def hold(self) -> Hold:
+        """A row is decided before its window ends, or at its deadline."""
+        return Hold(self.window.size, self.delay.seconds if self.delay else None, self.window.seconds)
+
+    def within(self, seconds: float) -> Self:
+        """The same with another deadline."""
+        return self.model_copy(update={"delay": Deadline(seconds=seconds)})
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,57 +1,26 @@
-"""Random small tables, for generic checks and property tests."""
+"""Random small tables and guarantees, for property tests."""
 
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import strategies as st
 
-from microdata import Category, Hierarchy, Number, PersonSource, Schema, Table
+from microdata import EXAMPLE_QUASI, EXAMPLE_SENSITIVE, Category, Hierarchy, Number, example_table
 
-CITIES = Hierarchy.from_mapping(
-    {"world": {"europe": {"france": ["paris", "lyon"], "spain": ["madrid"]}, "asia": ["tokyo", "kyoto"], "oz": None}}
-)
-SEXES = Hierarchy.flat(["female", "male"])
-ILLNESSES = Hierarchy.from_mapping({"any": {"lungs": ["flu", "asthma", "sars"], "gut": ["ulcer", "colic"]}})
+CITIES = EXAMPLE_QUASI[1].hierarchy
 NARROW = Hierarchy.from_mapping({"all": {"one": {"only": ["x"]}}})
 
 QUASI = (
-    Number("age", 17, 90, integer=True),
-    Category("city", CITIES),
-    Number("pay", 0, 100, step=8),
-    Category("sex", SEXES),
+    *EXAMPLE_QUASI,
     Number("score", -1, 1),
     Category("narrow", NARROW),
     Number("constant", 3, 3, integer=True),
 )
-ILLNESS = Category("illness", ILLNESSES)
-DEBT = Number("debt", 0, 6, integer=True)
+ILLNESS, DEBT = EXAMPLE_SENSITIVE
 
 
-def random_column(attribute, rows, random):
-    """Values of a quasi-identifier: few distinct ones, so that ties are common."""
-    if isinstance(attribute, Category):
-        return random.integers(0, attribute.size, rows)
-    steps = random.integers(0, 25, rows)
-    if attribute.integer:
-        return np.minimum(attribute.low + 3 * steps, attribute.high)
-    return attribute.low + steps / 24 * (attribute.high - attribute.low)
-
-
-def random_table(rows, seed, quasi=QUASI, sensitive=(ILLNESS, DEBT), persons=None):
-    """A table whose sensitive values lean on the first quasi-identifier; `persons` draws them from so many."""
-    random = np.random.default_rng(seed)
-    columns = [random_column(one, rows, random) for one in quasi]
-    lean = np.argsort(np.argsort(columns[0], kind="stable")) / max(rows, 1)
-    values = [
-        np.clip((random.random(rows) * 0.7 + lean * 0.3) * one.size, 0, one.size - 1).astype(np.int32)
-        for one in sensitive
-    ]
-    return Table(
-        Schema(PersonSource.ROW if persons is None else "person", quasi, sensitive),
-        np.arange(rows) if persons is None else random.integers(0, persons, rows),
-        np.stack(columns, axis=1).astype(np.float64),
-        np.stack(values, axis=1) if values else np.empty((rows, 0), np.int32),
-    )
+def random_table(rows, seed, quasi=QUASI, sensitive=EXAMPLE_SENSITIVE, persons=None):
+    """An example table with odd quasi-identifiers too."""
+    return example_table(rows, seed, quasi, sensitive, persons)
 
 
 @st.composite

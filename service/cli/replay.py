@@ -37,7 +37,7 @@ def replay(
     check_targets({"the events": events, "the policy": policy}, targets, overwrite=overwrite)
     started = time.monotonic()
     loaded = load_policy(policy)
-    if getattr(loaded.parameters, "order", "shuffled") == "arrival":
+    if loaded.asked_of_engine.in_order:
         warn("warning: order: arrival tells which output is which input to whoever knows the order of the events")
     run = Replay(loaded, seed=seed, rate=rate, queries=bool(report or html))
     with progress_bar() as progress:

@@ -6,10 +6,10 @@ import orjson
 
 from microdata import load_extensions
 from service.kinds.records import RECORDS
-from service.policy.data import DataKind, data_kind, data_kinds, kind_of, register
+from service.policy.data import DataKind, Example, data_kind, data_kinds, kind_of, register
 from service.policy.file import DEFAULT
 
-__all__ = ["DataKind", "data_kind", "data_kinds", "kind_of", "register", "report_page"]
+__all__ = ["DataKind", "Example", "data_kind", "data_kinds", "kind_of", "register", "report_page"]
 
 
 def report_page(report: str) -> str:

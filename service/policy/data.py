@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field, create_model
 from microdata import Progress, Sample, silent
 from service.policy.errors import PolicyError, Problem, unknown_name
 from service.policy.file import DEFAULT, PolicyFile, Section
-from static_algos import Catalogue
+from static_algos import Catalogue, Entry
 
 if TYPE_CHECKING:
     from service.policy.policy import Policy
@@ -178,6 +178,13 @@ class DataKind(ABC):
     @abstractmethod
     def check_feasible(self, models: Sequence[Any], schema: Any) -> None:
         """Raise `InfeasibleError` or `SchemaError` where no data of this schema could satisfy the models."""
+
+    def not_guaranteed(self, entry: Entry[Any], given: dict[str, Any]) -> list[Problem]:  # noqa: ARG002 - as above
+        """Models of other algorithms that are asked of this one; they are taken out of what is given."""
+        return []
+
+    def check_able(self, algorithm: Any, schema: Any) -> None:  # noqa: B027 - as above
+        """Raise `InfeasibleError` where an algorithm cannot keep what it is asked for with this schema."""
 
     def embed(self, given: Mapping[str, Any], schema: Any) -> None:  # noqa: B027 - for kinds with files
         """Put what files held into the policy in the place of their names, so that it needs none beside it."""

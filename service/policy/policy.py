@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from microdata import InfeasibleError, SchemaError, Words, system_words
+from microdata import InfeasibleError, SchemaError, Words, missing_extensions, system_words
 from service.codec import DEFAULT_FORMAT
 from service.policy.data import Beside, DataKind, kind_of, policy_file
 from service.policy.errors import PolicyError, Problem, shown, unknown_name
@@ -18,7 +18,8 @@ from service.policy.file import PolicyFile, StreamSection, TableSection
 from service.policy.fingerprint import fingerprint
 from service.policy.text import parse_text, read_policy_text
 from service.policy.validation import validated
-from stream_algos import Engine
+from static_algos import Catalogue
+from stream_algos import Engine, StreamParameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +60,18 @@ class Policy:
             raise PolicyError([_needs("a table", self.data.algorithms.names(), self.algorithm_name)])
         return self.data.algorithms[self.algorithm_name].algorithm(**self._given)
 
-    def engine(self, *, words: Words = system_words, **instead: Any) -> Engine:
-        """A new engine that makes a stream safe; `instead` replaces parameters of the policy."""
-        if self.kind != "stream" or self.algorithm_name is None:
+    @property
+    def asked_of_engine(self) -> StreamParameters:
+        """The parameters of the algorithm that makes a stream safe."""
+        if not isinstance(self.parameters, StreamParameters):
             raise PolicyError([_needs("a stream", self.data.engines.names(), self.algorithm_name)])
-        engine: Engine = self.data.engines[self.algorithm_name].algorithm(
-            self.schema, words=words, **(self.parameters.model_dump() | instead)
-        )
+        return self.parameters
+
+    def engine(self, *, words: Words = system_words, asked: StreamParameters | None = None) -> Engine:
+        """A new engine that makes a stream safe; `asked` takes the place of the policy's own parameters."""
+        asked = asked or self.asked_of_engine
+        entry = self.data.engines[self.algorithm_name or ""]
+        engine: Engine = entry.algorithm(self.schema, words=words, **asked.model_dump())
         return engine
 
     def models(self) -> tuple[Any, ...]:
@@ -141,10 +147,12 @@ def _parameters(file: PolicyFile, kind: DataKind, problems: list[Problem]) -> Ba
     try:
         if name is None:
             return validated(kind.guarantee, given, at)
-        if isinstance(name, str) and name in kind.algorithms:
-            return validated(kind.algorithms[name].parameters, given, at)
-        if isinstance(name, str) and name in kind.engines:
-            return validated(kind.engines[name].parameters, given, at)
+        catalogues: tuple[Catalogue[Any], ...] = (kind.algorithms, kind.engines)
+        for catalogue in catalogues:
+            if isinstance(name, str) and name in catalogue:
+                entry = catalogue[name]
+                problems.extend(kind.not_guaranteed(entry, given))
+                return validated(entry.parameters, given, at)
     except PolicyError as error:
         problems.extend(error.problems)
         return None
@@ -153,6 +161,7 @@ def _parameters(file: PolicyFile, kind: DataKind, problems: list[Problem]) -> Ba
         return None
     known = (*kind.algorithms.names(), *kind.engines.names())
     problems.append(unknown_name(name, known)._replace(path="guarantee.algorithm"))
+    problems.extend(Problem("guarantee.algorithm", missing) for missing in missing_extensions())
     return None
 
 
@@ -163,6 +172,8 @@ def _contradictions(policy: Policy) -> list[Problem]:
         problems.append(_needs("a stream", policy.data.engines.names(), policy.algorithm_name))
     try:
         policy.data.check_feasible(policy.models(), policy.schema)
+        if policy.kind == "table":
+            policy.data.check_able(policy.algorithm(), policy.schema)
     except InfeasibleError as error:
         problems.append(at_parameter(error))
     except SchemaError as error:

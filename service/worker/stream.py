@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from microdata import InfeasibleError, Schema
 from privacy import Model
@@ -60,7 +60,8 @@ def stream_of(policy: Policy, settings: WorkerSettings) -> Stream:
         raise PolicyError([Problem("stream", "a worker needs the topics: input, output and start")])
     if route.start is None:
         raise PolicyError([Problem("stream.start", "say where the very first start begins: earliest or latest")])
-    if getattr(policy.parameters, "order", "shuffled") != "shuffled":
+    asked = policy.asked_of_engine
+    if asked.in_order:
         raise PolicyError(
             [
                 Problem(
@@ -71,33 +72,29 @@ def stream_of(policy: Policy, settings: WorkerSettings) -> Stream:
                 )
             ]
         )
-    window = getattr(policy.parameters, "window", None)
-    history = 2 * window.seconds if window is not None and window.seconds is not None else 0.0
-    delay = getattr(policy.parameters, "delay", None)
-    seconds = None if delay is None else delay.seconds
-    inside: dict[str, Any] = {}
-    if delay is not None and seconds is not None:
+    hold = asked.hold
+    if hold.seconds is not None:
         reserve = 2 * settings.commit_interval
-        if seconds <= reserve:
+        if hold.seconds <= reserve:
             raise InfeasibleError(
-                f"{seconds:g} s leave no time beside two commit intervals of {settings.commit_interval:g} s",
+                f"{hold.seconds:g} s leave no time beside two commit intervals of {settings.commit_interval:g} s",
                 parameter="delay.seconds",
                 nearest=f"more than {reserve:g}",
             )
-        inside["delay"] = delay.model_dump() | {"seconds": seconds - reserve}
+        asked = asked.within(hold.seconds - reserve)
     return Stream(
         name=policy.name,
         input=route.input,
         output=route.output,
         schema=policy.schema,
         models=policy.models(),
-        engine=lambda: policy.engine(**inside),
+        engine=lambda: policy.engine(asked=asked),
         fingerprint=policy.fingerprint(),
         start=route.start,
         format=route.format,
         emit=route.emit,
         dead_letters=route.dead_letters,
-        delay_seconds=seconds,
-        history_seconds=max(seconds or 0.0, history) or None,
+        delay_seconds=hold.seconds,
+        history_seconds=hold.readable,
         allow_compacted=route.allow_compacted,
     )

@@ -25,7 +25,7 @@ def warm_up(stream: Stream) -> None:
     """Compile what the stream needs by pushing invented rows through a throw-away engine, the gate and the decoder."""
     engine, schema = stream.engine(), stream.schema
     # Enough persons for a first cluster, so that what forms clusters is compiled too.
-    count = min(_ROWS + 4 * int(getattr(engine.parameters, "k", 1)), _MOST_ROWS)
+    count = min(_ROWS + 4 * max((model.least_persons for model in stream.models), default=1), _MOST_ROWS)
     steps = np.arange(count)
     quasi = np.empty((count, len(schema.quasi)))
     sensitive = np.empty((count, len(schema.sensitive)), np.int32)

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from checks import STATIC_CHECKS, all_cases, cases
 
 from static_algos import STATIC_ALGORITHMS
+from static_algos.checks import STATIC_CHECKS, all_cases, cases
 
 ENTRIES = [pytest.param(entry, id=entry.name) for entry in STATIC_ALGORITHMS]
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 from pydantic import ValidationError
-from stream_checks import STREAM_CHECKS, all_stream_cases, stream_cases
+from stream_worlds import Observer
 
 from microdata import InfeasibleError
 from stream_algos import STREAM_ALGORITHMS
+from stream_algos.checks import STREAM_CHECKS, all_stream_cases, stream_cases
 
 ABSURD = (10**400, 10**30, 10**12, -(10**30), -1, 0, 1e308, 1e-308, float("inf"), float("nan"))
 
@@ -37,6 +38,20 @@ def test_every_parameter_is_explained(entry):
     json.dumps(entry.parameters.model_json_schema())
     for name, field in entry.parameters.model_fields.items():
         assert field.description or getattr(field.annotation, "__doc__", None), name
+
+
+@pytest.mark.parametrize("case", all_stream_cases(), ids=str)
+def test_the_gate_of_the_service_agrees(case):
+    for schema, batch in case.streams():
+        Observer(schema, case.build(schema)).run(batch).assert_complete()
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_nobody_in_a_class_is_refused(entry):
+    case = stream_cases(entry)[0]
+    with pytest.raises(InfeasibleError) as error:
+        replace(case, given={**case.given, "k": 0}).build(case.streams(5)[0][0])
+    assert error.value.nearest == 1
 
 
 def numbers_of(schema, part, path=()):

@@ -36,8 +36,8 @@ def test_no_value_exceeds_its_gain(seed, rows, beta, drift, sensitive, persons, 
     assert engine.steps["uncovered"] == 0
     release, held = observer.release, observer.rows
     for c in range(len(release)):
-        own = held.sensitive[held.find(release.members[release.starts[c] : release.starts[c + 1]])]
-        window = held.sensitive[held.between(*release.windows[c].tolist())]
+        own = held.sensitive[observer.find(release.members[release.starts[c] : release.starts[c + 1]])]
+        window = held.sensitive[observer.between(*release.windows[c].tolist())]
         for column in range(len(sensitive)):
             for value in np.unique(own[:, column]):
                 q = Fraction(int((own[:, column] == value).sum()), len(own))

@@ -65,7 +65,7 @@ def test_every_class_is_a_part_of_a_window_and_close_to_it(run, k, t, way, windo
     observer, batch = observed(run, k, t, window, **way)
     for part in cut(batch, sizes):
         observer.push(part)
-        undecided = observer.rows.find(observer.engine.pending())
+        undecided = observer.find(observer.engine.pending())
         oldest = observer.rows.positions[undecided[:1]]
         ended = (part.positions[-1] + 1) // window["advance"] * window["advance"]
         assert not len(oldest) or oldest[0] >= ended - window["size"] + window["advance"], "an expired row is undecided"
@@ -76,11 +76,11 @@ def test_every_class_is_a_part_of_a_window_and_close_to_it(run, k, t, way, windo
     release, rows = observer.release, observer.rows
     for c in range(len(release)):
         members = release.members[release.starts[c] : release.starts[c + 1]]
-        inside = rows.between(*release.windows[c].tolist())
+        inside = observer.between(*release.windows[c].tolist())
         held = rows.positions[inside]
         assert np.isin(members, held).all()
         assert held[0] in _beginnings(rows.positions, held[-1], window), "all rows of a window, and no others"
-        own = rows.find(members)
+        own = observer.find(members)
         assert len(np.unique(rows.persons[own])) >= k
         for column, attribute in enumerate(observer.schema.sensitive):
             reference = rows.sensitive[inside, column]
@@ -103,13 +103,13 @@ def test_windows_by_time(run, window, sizes):
     for part in cut(batch, sizes):
         observer.push(part)
         observer.expire(float(part.times[-1]))
-        pending = observer.rows.find(observer.engine.pending())
+        pending = observer.find(observer.engine.pending())
         assert not len(pending) or observer.rows.times[pending[0]] > part.times[-1] - seconds
     observer.flush()
     observer.assert_complete()
     assert observer.engine.steps["uncovered"] == 0
     for first, last in observer.release.windows:
-        held = observer.rows.times[observer.rows.between(int(first), int(last))]
+        held = observer.rows.times[observer.between(int(first), int(last))]
         assert held[-1] - held[0] <= seconds
 
 

@@ -15,10 +15,10 @@ def embed(mapping: Mapping[str, Any], schema: Schema) -> None:
             field = mapping["schema"][role][attribute.name]
             if isinstance(attribute, Category) and isinstance(field["hierarchy"], str):
                 # Another mapping: in YAML several fields may be one and the same.
-                mapping["schema"][role][attribute.name] = {**field, "hierarchy": _nested(attribute.hierarchy)}
+                mapping["schema"][role][attribute.name] = {**field, "hierarchy": nested_tree(attribute.hierarchy)}
 
 
-def _nested(tree: Hierarchy) -> dict[str, Any]:
+def nested_tree(tree: Hierarchy) -> dict[str, Any]:
     """The tree as a policy writes it."""
     below: list[dict[str, Any]] = [{} for _ in tree.labels]
     for node in range(len(tree.labels) - 1, 0, -1):

@@ -1,35 +1,51 @@
-"""An invented table with a policy for every algorithm."""
+"""The example that each algorithm declares, as a table and a policy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import BytesIO
 from typing import Any
 
+import pyarrow as pa
+from pyarrow import csv
+
+from microdata import Attribute, Category, Number, Table, decode
+from service.kinds.records.embedding import nested_tree
 from service.policy.data import Example
 from static_algos import STATIC_ALGORITHMS
-
-_ROWS = 64
-_ITEMS = ("lamp", "book", "tea")
-_ASKED = {"k": 2, "l": 2, "t": 0.9, "beta": 9}
-"""As many models as an algorithm takes, each so that an invented table can satisfy it."""
 
 
 def examples() -> Iterator[Example]:
     """One for every algorithm."""
-    rows = (f"{row},{row % 40},{'ab'[row % 2]},{_ITEMS[row % 3]}\n" for row in range(_ROWS))
-    table = "id,age,city,item\n" + "".join(rows)
     for entry in STATIC_ALGORITHMS:
-        asked = {name: value for name, value in _ASKED.items() if name in entry.parameters.model_fields}
-        yield Example(_policy({"algorithm": entry.name, **asked}), table)
+        table = entry.algorithm.example_data()
+        guarantee = {"algorithm": entry.name, **entry.algorithm.example}
+        yield Example({"name": "warm-up", "schema": _schema(table), "guarantee": guarantee}, _text(table))
 
 
-def _policy(guarantee: dict[str, Any]) -> dict[str, Any]:
-    schema = {
-        "person": "id",
-        "quasi": {
-            "age": {"type": "number", "min": 0, "max": 99, "integer": True},
-            "city": {"type": "category", "hierarchy": {"Any": ["a", "b"]}},
-        },
-        "sensitive": {"item": {"type": "category", "hierarchy": {"Any": list(_ITEMS)}}},
+def _text(table: Table) -> str:
+    written = BytesIO()
+    csv.write_csv(decode(table).append_column("person", pa.array(table.persons)), written)
+    return written.getvalue().decode()
+
+
+def _schema(table: Table) -> dict[str, Any]:
+    """The schema of a table, as a policy says it."""
+    return {
+        "person": "person",
+        "quasi": {one.name: _attribute(one) for one in table.schema.quasi},
+        "sensitive": {one.name: _attribute(one) for one in table.schema.sensitive},
     }
-    return {"name": "warm-up", "schema": schema, "guarantee": guarantee}
+
+
+def _attribute(attribute: Attribute) -> dict[str, Any]:
+    if isinstance(attribute, Category):
+        return {"type": "category", "hierarchy": nested_tree(attribute.hierarchy)}
+    assert isinstance(attribute, Number)
+    return {
+        "type": "number",
+        "min": attribute.low,
+        "max": attribute.high,
+        "integer": attribute.integer,
+        "step": attribute.step,
+    }

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from microdata import Progress, Sample, Schema, silent, words, write_published
-from privacy import Guarantee, Model, check_domains
+from privacy import KEYS, Guarantee, Model, check_domains
 from service.kinds.records.audits import audit_published
 from service.kinds.records.embedding import embed
 from service.kinds.records.examples import examples
@@ -20,7 +20,7 @@ from service.policy.data import Beside, DataKind, Example, Verdict
 from service.policy.hierarchies import Hierarchies
 from service.proposal import Proposal, propose
 from service.report import TableReport, report_html
-from static_algos import STATIC_ALGORITHMS
+from static_algos import STATIC_ALGORITHMS, Entry, StaticAlgorithm
 from stream_algos import STREAM_ALGORITHMS
 
 
@@ -59,6 +59,18 @@ class Records(DataKind):
     def check_feasible(self, models: Sequence[Model], schema: Schema) -> None:
         """Whether the sensitive domains have what the models ask for."""
         check_domains(models, schema)
+
+    def not_guaranteed(self, entry: Entry[Any], given: dict[str, Any]) -> list[Problem]:
+        """Those that have a key in guarantees and are none of the algorithm's parameters."""
+        keys = [key.name for key in KEYS if key.name in given and key.name not in entry.parameters.model_fields]
+        for key in keys:
+            del given[key]
+        names = ", ".join(model.name for model in entry.algorithm.guarantees) or "nothing"
+        return [Problem(f"guarantee.{key}", f"{entry.name} does not take it; it guarantees {names}") for key in keys]
+
+    def check_able(self, algorithm: StaticAlgorithm, schema: Schema) -> None:
+        """Whether its models survive what the algorithm does to classes."""
+        algorithm.check_able(schema)
 
     def embed(self, given: Mapping[str, Any], schema: Schema) -> None:
         """Hierarchies that the policy names as files."""
