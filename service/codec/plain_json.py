@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from microdata import Number, Schema
+from microdata import Schema
 from service.codec._json_kernels import END, NUMBER, PUBLIC, TEXT, Found, Tree, gather, scan
 
 _END = bytes([END])
@@ -34,7 +34,7 @@ class PlainRecords:
     """Scans records of one schema; those above `max_bytes` are not looked at."""
 
     def __init__(self, schema: Schema, max_bytes: int) -> None:
-        numbers = {a.name for a in (*schema.quasi, *schema.sensitive) if isinstance(a, Number)}
+        numbers = {a.name for a in (*schema.quasi, *schema.sensitive) if a.numeric}
         kinds = dict.fromkeys(schema.fields(), TEXT) | dict.fromkeys(numbers, NUMBER)
         self._kinds = kinds | dict.fromkeys(schema.public, PUBLIC)
         self._tree = _tree(self._kinds)
