@@ -11,18 +11,22 @@ import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
-from api_world import ServiceProcess, parts, submit, wait_for, wait_until
+from api_world import ServiceProcess, parts, submit, wait_until
 from cli_world import POLICY, table_text
+from fastapi.testclient import TestClient
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
-from microdata import DiskFullError
+from microdata import DiskFullError, Publication, read_table, write_published
 from microdata.sinks import line_sink
-from service.api import ServiceSettings
+from service.api import ServiceSettings, create_app
 from service.api.outages import outage
 from service.api.streams import _ask
 from service.jobs import Job, JobFiles, JobStore, new_id, open_database
+from service.jobs.work import RESULTS
+from service.policy import parse_policy
 from service.problems import problem, problem_of
 from tests.postgres_server import new_postgres
 
@@ -170,29 +174,31 @@ def fill(disk, but=0):
     return filler
 
 
-@pytest.mark.soak
 def test_a_disk_that_is_full_is_an_outage_and_passes(small_disk):
-    service = ServiceProcess(small_disk / "data", job_workers=1).start()
-    service.log = small_disk.with_suffix(".log")
-    client, ready = service.client, lambda: service.client.get("/readyz").status_code == 200
-    filler = fill(small_disk)
-    refused = client.post("/v1/jobs", files=parts())
-    assert (refused.status_code, kind_of(refused)) == (503, "disk-full")
-    assert refused.headers["Retry-After"]
-    assert client.get("/readyz").json()["checks"]["files"] == "cannot be written"
-    assert client.get("/healthz").status_code == 200
-    filler.unlink()
-    wait_until(ready)
-    table = table_text(rows=20_000)
-    filler = fill(small_disk, but=len(table) + 600_000)
-    key = {"Idempotency-Key": "one"}
-    first = submit(client, table=table, headers=key)
-    assert wait_for(client, first)["problem"]["type"].endswith("disk-full")
-    filler.unlink()
-    second = submit(client, table=table, headers=key)
-    assert second["id"] != first["id"]
-    assert wait_for(client, second)["state"] == "succeeded"
-    service.stop()
+    app = create_app(ServiceSettings(data=small_disk / "data", job_workers=0))
+    with TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
+        filler = fill(small_disk)
+        for _ in range(2):
+            refused = client.post("/v1/jobs", files=parts())
+            assert (refused.status_code, kind_of(refused)) == (503, "disk-full")
+            assert refused.headers["Retry-After"]
+        assert client.get("/readyz").json()["checks"]["files"] == "cannot be written"
+        filler.unlink()
+        assert client.get("/readyz").status_code == 200
+        submit(client)
+
+
+@pytest.mark.parametrize("ending", RESULTS)
+def test_a_result_that_finds_no_room_says_so(small_disk, tmp_path, ending):
+    source = tmp_path / "table.csv"
+    source.write_text(table_text(rows=5_000))
+    table = read_table(source, parse_policy(POLICY).schema).table
+    publication = Publication.of(table, np.arange(len(table)) // 10)
+    fill(small_disk)
+    with pytest.raises(DiskFullError) as error:
+        write_published(publication, small_disk / f"result.{ending}")
+    assert problem_of(error.value).type.endswith("disk-full")
+    assert not list(small_disk.glob("*result*"))
 
 
 def test_a_job_whose_directory_cannot_be_made_is_given_back(open_client, monkeypatch):
