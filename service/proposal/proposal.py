@@ -27,6 +27,8 @@ K = 5
 FEWEST = 2
 """Persons that a table must have for any k to mean something."""
 MANY_QUASI = 20
+MANY_REFUSED = 0.05
+"""Share of the rows from which it is worth a warning that they are left out."""
 MAX_NAME = 100
 WIDTH = 110
 
@@ -73,7 +75,18 @@ def propose(sample: Sample, name: str) -> Proposal:
         *_table(int((~rest).sum()) + sample.misshapen, sample),
     ]
     trees = {files[guess.name]: guess.hierarchy for guess in found if guess.hierarchy is not None}
-    return Proposal("\n".join(lines) + "\n", trees, tuple(found), tuple(_warnings(found, persons)))
+    warnings = (*_warnings(found, persons), *_gaps(found, rest))
+    return Proposal("\n".join(lines) + "\n", trees, tuple(found), warnings)
+
+
+def _gaps(found: list[Guess], rest: NDArray[np.bool_]) -> Iterator[str]:
+    """Where many rows go because of gaps, the columns that cost most of them."""
+    refused = int((~rest).sum())
+    if refused >= MANY_REFUSED * len(rest):
+        declared = [guess for guess in found if guess.role != "left out" and guess.missing]
+        worst = sorted(declared, key=lambda guess: -guess.missing)[:3]
+        names = ", ".join(f"{_scalar(guess.name)} ({guess.missing})" for guess in worst)
+        yield f"{refused} of {len(rest)} rows have gaps and are left out: {names}. Delete a column's line to keep them."
 
 
 def _file_names(found: list[Guess]) -> dict[str, str]:

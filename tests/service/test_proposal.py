@@ -506,6 +506,24 @@ class TestHierarchies:
         assert self.tree("zone", ["a/x", "a/y", "b/x", "b/y", "a/…"])["a/x"] == ["*"]
 
 
+class TestGaps:
+    def warned(self, tmp_path, share):
+        table = tmp_path / "gaps.csv"
+        columns = {"pulse": lambda row, _: "" if row % 100 < share else 60 + row % 40, "age": between(18, 90)}
+        table.write_text(made(500, **columns, city=one_of("a", "b", "c")))
+        proposal = propose(read_sample(table), "gaps")
+        assert roles(proposal)["pulse"] == "sensitive"
+        return [warning for warning in proposal.warnings if "gaps" in warning]
+
+    def test_many_rows_that_would_be_left_out_are_a_warning_that_names_the_column(self, tmp_path):
+        assert self.warned(tmp_path, 20) == [
+            "100 of 500 rows have gaps and are left out: pulse (100). Delete a column's line to keep them."
+        ]
+
+    def test_few_are_not(self, tmp_path):
+        assert self.warned(tmp_path, 2) == []
+
+
 class TestBounds:
     def test_many_columns(self, tmp_path):
         table = tmp_path / "wide.csv"
