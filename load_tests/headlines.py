@@ -129,16 +129,6 @@ def _adult_stream(
     return found
 
 
-def _bursts(k: int, delta: int, formation: str, column: str) -> Callable[[Results], Any]:
-    """Of persons who come back in bursts, about one at once."""
-
-    def found(all_: Results) -> Any:
-        wanted = {"at once": 0.7, "k": k, "δ": delta, "formation": formation}
-        return pick(all_["stream_bursts"], **wanted)[column]
-
-    return found
-
-
 def _kafka(broker: str, field: str, client: str = "confluent-kafka") -> Callable[[Results], Any]:
     return lambda all_: pick(all_["stream_throughput"], broker=broker, client=client)[field]
 
@@ -432,20 +422,6 @@ IN_TEXTS = (
     *(
         Headline(f"castle.arrival.{name}", setting.asked, _adult_stream(setting.asked, reuse=True, formation="arrival"))
         for name, setting in SETTINGS.items()
-    ),
-    *(
-        Headline(
-            f"bursts.{what}.{formation}.{k}.{delta}",
-            f"people in bursts, k = {k}, δ = {delta}, formation {formation}: {column}",
-            _bursts(k, delta, formation, column),
-        )
-        for k, delta in ((10, 1_000), (5, 300), (20, 2_000), (20, 1_000))
-        for formation in ("arrival", "deadline")
-        for what, column in (
-            ("suppressed", "suppressed"),
-            ("loss", "loss"),
-            ("share", "largest share of a person"),
-        )
     ),
     Headline("castle.suppressed", "rows suppressed at most, formed at the deadline", _most_suppressed),
     Headline("castle.split.least", "percent less lost by splitting in blocks", lambda all_: round(min(_splits(all_)))),
