@@ -256,7 +256,7 @@ def a_snapshot_continues(case: StreamCase) -> None:
             for turn, part in enumerate(cut(batch, (11, 4, 25))):
                 observer.push(part)
                 if turn % every == 0:
-                    observer.restarted(case.build(schema, turn))
+                    observer.restarted(case.build(schema, 100 + turn))
             observer.flush()
             observer.assert_complete()
 

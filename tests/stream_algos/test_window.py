@@ -121,7 +121,7 @@ def test_a_restart_anywhere_changes_nothing_but_the_words(run, t, window, restar
         observer.push(part)
         if restarts[turn % len(restarts)] == 0:
             steps = observer.engine.steps
-            observer.restarted(SabreW(observer.schema, words=seeded_words(turn), t=t, k=2, window=window))
+            observer.restarted(SabreW(observer.schema, words=seeded_words(100 + turn), t=t, k=2, window=window))
             observer.engine.steps = steps
     observer.flush()
     observer.assert_complete()
