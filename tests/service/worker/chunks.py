@@ -4,20 +4,24 @@ import numpy as np
 
 from microdata import Boxes
 from privacy import KAnonymity
-from static_algos import Parameters
-from stream_algos import Batch, Engine, Release
+from stream_algos import Batch, Engine, Hold, Release, StreamParameters
 
 
-class ChunksParameters(Parameters):
+class ChunksParameters(StreamParameters):
     k: int = 2
     delta: int = 100
     seconds: float | None = None
+
+    @property
+    def hold(self):
+        return Hold(self.delta, self.seconds)
 
 
 class Chunks(Engine):
     """Releases what it holds when that is k persons; suppresses what waits too long."""
 
     Parameters = ChunksParameters
+    guarantees = (KAnonymity,)
 
     def __init__(self, schema, **given):
         super().__init__(schema, **given)

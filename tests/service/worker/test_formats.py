@@ -124,7 +124,7 @@ def test_a_changed_format_without_a_drain_stops_the_partition(packed):
     second = worker_of(parse_policy(POLICY), paper)
     try:
         one_cycle(second)
-        (reason,) = second._stopped.values()
+        (reason,) = second._owned.stopped.values()
         assert "run `portcullis drain` with the old policy" in reason
     finally:
         second.close()

@@ -15,6 +15,7 @@ from service.codec import JsonCodec
 from service.codec.plain_json import PlainRecords
 from service.kafka import Partition, RecordBatch
 from service.policy import parse_policy
+from tests.one_key import KEY
 
 ODD = parse_policy(POLICY.replace("EMIT", "tuples")).schema
 
@@ -25,13 +26,14 @@ def decoded(codec, values):
 
 
 def without_scanner(schema, limit):
-    codec = JsonCodec(schema, limit)
+    codec = JsonCodec(schema, limit, person_key=KEY)
     codec._plain = PlainRecords(schema, -1)  # looks at no record
     return codec
 
 
 def require_the_same(schema, values, limit=LIMIT):
-    one, other = decoded(JsonCodec(schema, limit), values), decoded(without_scanner(schema, limit), values)
+    one = decoded(JsonCodec(schema, limit, person_key=KEY), values)
+    other = decoded(without_scanner(schema, limit), values)
     for name in ("positions", "persons", "quasi", "sensitive"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), name)
     for column, same in zip(one.public, other.public, strict=True):
