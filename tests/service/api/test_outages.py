@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from api_world import ServiceProcess, parts, submit, wait_until
+from api_world import ServiceProcess, parts, submit, wait_for, wait_until
 from cli_world import POLICY, table_text
 from fastapi.testclient import TestClient
 from sqlalchemy import text
@@ -200,6 +200,35 @@ def test_a_result_that_finds_no_room_says_so(small_disk, tmp_path, ending):
         write_published(publication, small_disk / f"result.{ending}")
     assert problem_of(error.value).type.endswith("disk-full")
     assert not list(small_disk.glob("*result*"))
+
+
+@pytest.mark.timeout(900)
+def test_a_job_that_runs_out_of_a_real_disk_says_so_and_succeeds_when_there_is_room(small_disk, tmp_path):
+    """Through the whole service: there is room for the upload and for the database, and not for the result."""
+    service = ServiceProcess(small_disk / "data", job_workers=1)
+    service.log = tmp_path / "service.log"
+    table, key = table_text(rows=30_000), {"Idempotency-Key": "one"}
+    with ExitStack() as stack:
+        service.start()
+        stack.callback(service.stop)
+        filler = fill(small_disk, but=len(table) + 600_000)
+        first = submit(service.client, table=table, headers=key)
+        failed = wait_for(service.client, first, seconds=480)
+        assert failed["state"] == "failed", failed
+        assert failed["problem"]["type"].endswith("disk-full")
+        assert "room" in failed["problem"]["detail"]
+        assert not list((small_disk / "data" / "jobs").glob("*/result-*/*")), "nothing half-written stays"
+        filler.unlink()
+        filler = fill(small_disk)
+        refused = service.client.post("/v1/jobs", files=parts(table), headers=key)
+        assert (refused.status_code, kind_of(refused)) == (503, "disk-full")
+        assert int(refused.headers["Retry-After"]) > 0
+        assert service.client.get("/healthz").status_code == 200
+        filler.unlink()
+        wait_until(lambda: service.client.get("/readyz").status_code == 200)
+        second = submit(service.client, table=table, headers=key)
+        assert second["id"] != first["id"], "it is tried again"
+        assert wait_for(service.client, second, seconds=480)["state"] == "succeeded"
 
 
 def test_a_job_whose_directory_cannot_be_made_is_given_back(open_client, monkeypatch):
