@@ -35,7 +35,7 @@ MARK = "zqMarkedzq"
 """In most odd values; seen again in an error, it was echoed."""
 KEY = "zqKeyedzq"
 """The same in what may be a key of a policy, which the path to a wrong place may repeat."""
-PATIENCE = 60.0
+PATIENCE = 240.0
 """Seconds after which an answer counts as one that never came."""
 BOUNDARY = b"between"
 TABLE = b"customer,age,item\n1,20,lamp\n2,30,book\n3,40,tea\n"
