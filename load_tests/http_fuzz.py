@@ -33,7 +33,9 @@ from service.problems import KINDS, PREFIX
 
 MARK = "zqMarkedzq"
 """In most odd values; seen again in an error, it was echoed."""
-PATIENCE = 60.0
+KEY = "zqKeyedzq"
+"""The same in what may be a key of a policy, which the path to a wrong place may repeat."""
+PATIENCE = 240.0
 """Seconds after which an answer counts as one that never came."""
 BOUNDARY = b"between"
 TABLE = b"customer,age,item\n1,20,lamp\n2,30,book\n3,40,tea\n"
@@ -194,7 +196,9 @@ class Requests:
         if not kinds:
             return (self._odd_bytes(), b"") if self._often(0.1) else (b"", b"")
         if self._often(0.1):
-            return self._odd_bytes(), self._one(["application/json", MARK, "text/plain", *kinds]).encode()
+            # As YAML or JSON, whatever it is may have keys.
+            odd = _as_key(self._odd_bytes().decode("latin-1")).encode("latin-1")
+            return odd, self._one(["application/json", MARK, "text/plain", *kinds]).encode()
         kind = self._one(kinds)
         if kind == "multipart/form-data":
             return self._multipart(), b"multipart/form-data; boundary=" + BOUNDARY
@@ -206,12 +210,14 @@ class Requests:
         places = [(node, key) for node in _mappings(policy) for key in node]
         for node, key in self._random.sample(places, self._one([0, 1, 1, 2])):
             if self._often(0.2):
-                node[self._odd()] = node.pop(key)
+                node[_as_key(self._odd())] = node.pop(key)
             else:
                 node[key] = "@odd@"
         text = json.dumps(policy, ensure_ascii=self._often(0.5))
         while '"@odd@"' in text:
-            odd = self._one(_NUMBERS) if self._often(0.5) else self._one([json.dumps(self._odd()), self._odd()])
+            odd = (
+                self._one(_NUMBERS) if self._often(0.5) else self._one([json.dumps(self._odd()), _as_key(self._odd())])
+            )
             text = text.replace('"@odd@"', odd, 1)
         encoded = text.encode(self._one(["utf-8"] * 8 + ["utf-16", "utf-8-sig"]), "surrogatepass")
         return encoded[: self._random.randrange(len(encoded) + 1)] if self._often(0.1) else encoded
@@ -228,9 +234,11 @@ class Requests:
         return text + last
 
     def _part(self, name: str, end: bytes) -> bytes:
-        content = {"table": TABLE, "published": TABLE, "original": TABLE}.get(name) or self._policy()
+        content = self._table() if name in {"table", "published", "original"} else self._policy()
         if self._often(0.2):
             content = self._odd_bytes()
+            if name not in {"table", "published", "original"}:
+                content = _as_key(content.decode("latin-1")).encode("latin-1")
         written = (
             f'Content-Disposition: form-data; name="{name}"; filename="{self._odd() if self._often(0.3) else "a.csv"}"'
         )
@@ -238,6 +246,13 @@ class Requests:
         if self._often(0.3):
             lines.append(self._odd_bytes() + b": " + self._odd_bytes())
         return end.join([*lines, b"", content]) + end
+
+    def _table(self) -> bytes:
+        """A table with odd names or values in some cells."""
+        rows = [line.split(b",") for line in TABLE.splitlines()]
+        while self._often(0.4):
+            self._one(rows)[self._random.randrange(3)] = self._odd_bytes()
+        return b"".join(b",".join(row) + b"\n" for row in rows)
 
     def _good_job(self) -> str:
         """A job that has ended, with a result."""
@@ -265,6 +280,10 @@ class Requests:
 
     def _often(self, share: float) -> bool:
         return self._random.random() < share
+
+
+def _as_key(odd: str) -> str:
+    return odd.replace(MARK, KEY)
 
 
 def _mappings(node: Any) -> Iterator[dict[str, Any]]:
@@ -318,13 +337,14 @@ def is_problem(status: int, headers: dict[bytes, bytes], body: bytes) -> bool:
 
 def is_echo(headers: dict[bytes, bytes], body: bytes) -> bool:
     """Whether an error repeats what was sent. The path to a wrong place of a policy may: it is made of its keys."""
-    if MARK.encode() in b"".join(headers.values()):
-        return True
+    told = b"".join(headers.values())
     if headers.get(b"content-type") != b"application/problem+json":
-        return MARK.encode() in body
+        return any(mark.encode() in told + body for mark in (MARK, KEY))
     given = json.loads(body)
-    places = [{**place, "path": ""} for place in given.get("errors", ())]
-    return MARK in json.dumps({**given, "errors": places})
+    places = given.get("errors", ())
+    paths = json.dumps([place["path"] for place in places])
+    rest = json.dumps({**given, "errors": [{**place, "path": ""} for place in places]}) + told.decode("latin-1")
+    return MARK in paths + rest or KEY in rest
 
 
 async def fuzz(app: FastAPI, seed: int, requests: int) -> Seen:

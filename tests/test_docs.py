@@ -24,6 +24,8 @@ from service.cli import app
 from service.cli.commands import COMMANDS, load
 from service.policy import parse_policy
 from service.ports import free_port
+from static_algos import StaticAlgorithm
+from stream_algos.engine import Engine, StreamParameters
 
 ROOT = Path(__file__).parents[1]
 README, FIRST, TABLES = ROOT / "README.md", ROOT / "docs" / "first-topic.md", ROOT / "docs" / "tables.md"
@@ -76,6 +78,21 @@ def blocks(language, *, but=()):
 def lines_of(block):
     text = block.text.replace("\\\n", " ")
     return [line.split("  #")[0].strip() for line in text.splitlines() if line.strip()]
+
+
+def test_all_that_an_algorithm_declares_is_explained():
+    page = (ROOT / "docs/contributing.md").read_text()
+    declared = {*StaticAlgorithm.__annotations__, *Engine.__annotations__, *vars(StreamParameters)}
+    declared = {name for name in declared if not name.startswith(("_", "model_"))}
+    assert {"hold", "within", "adds", "in_order", "guarantees", "data", "merges", "example", "variants"} <= declared
+    assert [name for name in sorted(declared) if f"`{name}" not in page] == []
+
+
+@pytest.mark.parametrize("way", ["The way of an event", "The way of a table"])
+def test_each_way_fits_on_a_screen(way):
+    page = (ROOT / "docs/how-it-works.md").read_text()
+    section = page.partition(f"## {way}\n")[2].partition("\n## ")[0]
+    assert 10 < len(section.strip().splitlines()) <= 45
 
 
 def test_every_block_is_of_a_kind_that_is_tested():
@@ -341,6 +358,9 @@ def test_pictures_have_words():
         assert all(words for words in re.findall(r"!\[(.*?)\]", page.read_text())), page
 
 
-def test_folders_of_the_house_are_there():
-    listing = next(block.text for block in BLOCKS if name_of(block) == "how-it-works-1")
-    assert all((ROOT / line.split()[0]).is_dir() for line in listing.splitlines())
+def test_the_house_is_drawn_as_it_stands():
+    drawn = next(block.text for block in BLOCKS if name_of(block) == "how-it-works-1")
+    floors = {line.split("/")[0] for line in drawn.splitlines() if not line.startswith(" ")}
+    rooms = {path.parent.name for path in (ROOT / "service").glob("*/__init__.py")}
+    assert set(re.findall(r"(\w+)/", drawn)) == floors | rooms
+    assert all((ROOT / floor).is_dir() for floor in floors)

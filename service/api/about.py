@@ -9,10 +9,11 @@ from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from sqlalchemy.exc import SQLAlchemyError
 
-from service.api.answers import AlgorithmAnswer, AlgorithmList, Readiness
+from service.api.answers import AlgorithmAnswer, AlgorithmList, KindAnswer, KindList, Readiness
 from service.api.context import Anybody, InService, Overseer, Service
 from service.api.errors import documented
 from service.catalogue import algorithm_catalogue
+from service.kinds import data_kinds
 
 router = APIRouter(tags=["about"])
 
@@ -36,6 +37,19 @@ async def list_algorithms(caller: Anybody) -> Response:
 def _catalogue() -> str:
     entries = [AlgorithmAnswer.model_validate(entry) for entry in algorithm_catalogue()]
     return AlgorithmList(algorithms=entries).model_dump_json()
+
+
+@router.get(
+    "/v1/kinds",
+    response_description="Every kind",
+    responses=documented(),
+    response_model=KindList,
+    summary="Kinds of data",
+)
+async def list_kinds(caller: Anybody) -> KindList:
+    """What a policy may be about, each with a policy to begin with."""
+    del caller
+    return KindList(kinds=[KindAnswer(name=kind.name, policy=kind.beginning()) for kind in data_kinds()])
 
 
 @router.get(

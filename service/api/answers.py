@@ -205,6 +205,23 @@ class AlgorithmList(Answer):
     algorithms: list[AlgorithmAnswer]
 
 
+class KindAnswer(Answer):
+    """A kind of data."""
+
+    model_config = _like(
+        {"name": "records", "policy": "name: people\nschema: …\nguarantee: {algorithm: sabre, k: 5}\n"}
+    )
+
+    name: str = Field(description="what `data` says in a policy; the first one need not be named")
+    policy: str = Field(description="a small policy of this kind as YAML, to begin with")
+
+
+class KindList(Answer):
+    """Kinds of data, the default first."""
+
+    kinds: list[KindAnswer]
+
+
 class Achieved(Answer):
     """One privacy model of a stream's guarantee."""
 

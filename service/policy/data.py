@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
+import yaml
 from pydantic import BaseModel, Field, create_model
 
 from microdata import Progress, Sample, silent
@@ -226,6 +227,10 @@ class DataKind(ABC):
     def propose(self, sample: Sample, name: str) -> Proposal | None:  # noqa: ARG002 - for kinds that can
         """A policy for tables like this sample; None where it is not of this kind."""
         return None
+
+    def beginning(self) -> str:
+        """A policy as YAML for somebody who begins to write one; the first example, where a kind has no better one."""
+        return str(yaml.safe_dump(dict(next(self.examples()).policy), sort_keys=False, allow_unicode=True))
 
     @abstractmethod
     def examples(self) -> Iterator[Example]:

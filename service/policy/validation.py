@@ -34,20 +34,25 @@ def validated(model: type[Model], given: Mapping[str, Any], at: Path = ()) -> Mo
 
 
 def _problem(model: type[BaseModel], details: ErrorDetails, at: Path) -> Problem:
-    path = at + _without_tags(details["loc"])
+    below, models = _place(model, details["loc"])
+    path = at + below
     given = details["input"]
     context = details.get("ctx", {})
     match details["type"]:
         case "extra_forbidden":
-            known = sorted(_known_keys(model, details["loc"][:-1]))
-            return Problem(dotted(path), unknown_key(str(details["loc"][-1]), known))
+            _, around = _place(model, details["loc"][:-1])
+            known = {key for one in around for key in _fields(one)}
+            return Problem(dotted(path), unknown_key(str(details["loc"][-1]), sorted(known)))
         case "missing":
             return Problem(dotted(path), "is missing")
         case "union_tag_not_found":
-            return Problem(dotted((*path, "type")), "is missing; must be 'number' or 'category'")
+            name = str(context["discriminator"]).strip("'")
+            allowed = " or ".join(repr(_words(one)[name]) for one in models)
+            return Problem(dotted((*path, name)), f"is missing; must be {allowed}")
         case "union_tag_invalid":
+            name = str(context["discriminator"]).strip("'")
             allowed = " or ".join(str(context["expected_tags"]).split(", "))
-            return Problem(dotted((*path, "type")), f"must be {allowed}", shown(context["tag"]))
+            return Problem(dotted((*path, name)), f"must be {allowed}", shown(context["tag"]))
         case "dict_type" | "model_type" | "model_attributes_type":
             return Problem(dotted(path), "must be a mapping", shown(given))
         case _:
@@ -56,26 +61,48 @@ def _problem(model: type[BaseModel], details: ErrorDetails, at: Path) -> Problem
             return Problem(dotted(path), reason, "" if isinstance(given, dict) else shown(given), nearest)
 
 
-def _without_tags(loc: Path) -> Path:
-    """Leave out the names that pydantic adds for the chosen kind of an attribute."""
-    if len(loc) > 3 and loc[0] == "schema" and loc[1] in {"quasi", "sensitive"}:
-        return (*loc[:3], *loc[4:])
-    return loc
+def _place(model: type[BaseModel], loc: Path) -> tuple[Path, list[type[BaseModel]]]:
+    """A place as a policy has it, and the models that it may hold, found by walking down the annotations.
+
+    Where there are several, pydantic adds the word by which one of them was chosen.
+    """
+    path: list[str | int] = []
+    found: list[Any] = [model]
+    for part in loc:
+        models = [one for one in found if _is_model(one)]
+        chosen = [one for one in models if part in _words(one).values()]
+        if len(models) > 1 and chosen:
+            found = chosen
+        else:
+            path.append(part)
+            found = [below for one in found for below in _below(one, part)]
+    return tuple(path), [one for one in found if _is_model(one)]
 
 
-def _known_keys(annotation: Any, loc: Path) -> set[str]:
-    """Keys that a policy may use at this place, found by walking down the model's annotations."""
-    arguments = typing.get_args(annotation)
-    if typing.get_origin(annotation) in {dict, list, tuple}:
-        return set().union(*(_known_keys(argument, loc[1:]) for argument in arguments)) if loc else set()
-    if arguments:
-        return set().union(*(_known_keys(argument, loc) for argument in arguments))
-    if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-        return set()
-    fields = {field.alias or name: field.annotation for name, field in annotation.model_fields.items()}
-    if not loc:
-        return set(fields)
-    if loc[0] in fields:
-        return _known_keys(fields[str(loc[0])], loc[1:])
-    # pydantic names the chosen kind of an attribute in the path.
-    return _known_keys(annotation, loc[1:]) if loc[0] in typing.get_args(fields.get("type")) else set()
+def _below(annotation: Any, part: str | int) -> list[Any]:
+    """What may stand under a key, or at a place of a list."""
+    if not _is_model(annotation):
+        return [one for argument in typing.get_args(annotation) for one in _alternatives(argument)]
+    return _alternatives(_fields(annotation).get(str(part)))
+
+
+def _alternatives(annotation: Any) -> list[Any]:
+    """An annotation without the wrapping: the models, mappings and lists of which it takes one."""
+    if _is_model(annotation) or typing.get_origin(annotation) in {dict, list, tuple}:
+        return [annotation]
+    return [one for argument in typing.get_args(annotation) for one in _alternatives(argument)]
+
+
+def _fields(model: type[BaseModel]) -> dict[str, Any]:
+    """Annotations by the keys that a policy uses."""
+    return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+
+
+def _words(model: type[BaseModel]) -> dict[str, str]:
+    """Fields that allow a single word, by which a model is told from others, and the word."""
+    words = {name: typing.get_args(annotation) for name, annotation in _fields(model).items()}
+    return {name: word[0] for name, word in words.items() if len(word) == 1 and isinstance(word[0], str)}
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)

@@ -21,12 +21,14 @@ from service.worker.stream import Stream
 from service.worker.topics import MissingTopicError, TopicError
 from service.worker.transactions import Transactions
 from service.worker.trouble import Trouble
-from service.worker.watch import TopicWatch, held
+from service.worker.watch import IdleWatch, TopicWatch, held
 
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 5.0
 """How often the topics are looked at while nothing is committed."""
+_LOOK_PATIENCE = 1.0
+"""How long that may take; meanwhile nothing is polled."""
 
 
 class Ownership:
@@ -42,6 +44,7 @@ class Ownership:
         self._trouble = Trouble("restoring partitions", metrics)
         self._failures: Counter[Partition] = Counter()
         self._watch = TopicWatch(connections.client, stream)
+        self._idle_watch = IdleWatch(connections.client, stream)
         self._look_at = 0.0
 
     # -- coming ------------------------------------------------------------------------------------------------------
@@ -156,11 +159,16 @@ class Ownership:
 
     def watch_topics(self) -> None:
         """Look at the topics now and then, also while there is nothing to commit."""
-        if time.monotonic() >= self._look_at and self.running:
-            try:
-                self.topics_hold()
-            except KafkaError as error:  # whoever commits looks again, and minds
-                log.debug("the topics cannot be looked at (%s)", error)
+        if time.monotonic() < self._look_at or not self.running:
+            return
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+        seen = self._idle_watch.look(_LOOK_PATIENCE)
+        if seen is None or seen == held(self._connections.topics):
+            return
+        try:
+            self.topics_hold()
+        except KafkaError as error:  # whoever commits looks again, and minds
+            log.debug("the topics cannot be looked at (%s)", error)
 
     # -- going -------------------------------------------------------------------------------------------------------
 
@@ -187,3 +195,4 @@ class Ownership:
         """Forget everything; what is pending stays with the next owner."""
         self.running.clear()
         self._watch.close()
+        self._idle_watch.close()

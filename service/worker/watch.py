@@ -1,16 +1,21 @@
 """Looks whether the topics of a running stream are still those that it began with.
 
 Deleting a topic and creating it again gives it another id, and its offsets to other events. Clients do not tell: they
-go on with the new topic at the old offset. So a worker asks for the ids before each commit, with one small request.
+go on with the new topic at the old offset. So a worker asks for the ids before each commit, with one small request, and
+now and then while there is nothing to commit.
 """
 
 from __future__ import annotations
 
+import logging
+import threading
 from uuid import UUID
 
 from service.kafka import Admin, Client, KafkaError, RetriableError, TopicShape
 from service.worker.stream import Stream
 from service.worker.topics import Topics
+
+log = logging.getLogger(__name__)
 
 
 class TopicWatch:
@@ -49,6 +54,44 @@ class TopicWatch:
             if name not in shapes:  # a broker that is just starting knows no topics yet
                 raise RetriableError(f"topic {name!r} does not exist at the moment")
         return shapes
+
+
+class IdleWatch:
+    """A look for which nobody has to wait: a broker that does not answer must not hold up polling.
+
+    It has a connection of its own, which nobody else uses meanwhile.
+    """
+
+    def __init__(self, client: Client, stream: Stream) -> None:
+        self._watch = TopicWatch(client, stream)
+        self._looking: threading.Thread | None = None
+        self._seen: tuple[UUID, UUID, int] | None = None
+        self._is_closed = False
+
+    def look(self, seconds: float) -> tuple[UUID, UUID, int] | None:
+        """As `TopicWatch.look`; None where that does not work, or takes longer: then a later call has the answer."""
+        if self._looking is None:
+            self._looking = threading.Thread(target=self._look, name="topics", daemon=True)
+            self._looking.start()
+            self._looking.join(seconds)
+        if self._looking.is_alive():
+            return None
+        self._looking, seen, self._seen = None, self._seen, None
+        return seen
+
+    def close(self) -> None:
+        """Let go of the connection; a look that is under way does so at its end."""
+        self._is_closed = True
+        if self._looking is None or not self._looking.is_alive():
+            self._watch.close()
+
+    def _look(self) -> None:
+        try:
+            self._seen = self._watch.look()
+        except KafkaError as error:  # whoever commits looks again, and minds
+            log.debug("the topics cannot be looked at (%s)", error)
+        if self._is_closed:
+            self._watch.close()
 
 
 def held(topics: Topics) -> tuple[UUID, UUID, int]:

@@ -255,6 +255,18 @@ def test_measuring_the_lag_does_not_hold_up_polling_until_a_mute_broker_answers(
     assert "measuring the lag" in worker.metrics.status()["trouble"]
 
 
+def test_an_idle_look_at_the_topics_does_not_hold_up_polling_until_a_mute_broker_answers(bench):
+    bench.town.client = bench.town.world.client(client_id="worker", request_timeout_ms=60_000)
+    worker = bench.begin()
+    fault = bench.broker.spoil("Metadata", None, _of_worker)
+    worker._owned._look_at = 0.0
+    started = time.monotonic()
+    worker._owned.watch_topics()
+    assert time.monotonic() - started < 20
+    bench.turn_until(lambda: not bench.broker.is_due(fault))
+    assert worker._owned.running
+
+
 CLAIMS = {"Produce": [13, 51, 74, 75, 78, 89, 100, 103], "TxnOffsetCommit": [-1, 14, 16], "EndTxn": [-1, 16, 51]}
 
 

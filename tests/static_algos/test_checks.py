@@ -60,6 +60,15 @@ class Demanding(Mondrian):
         return super().anonymize(table, progress=progress)
 
 
+class Orderly(Mondrian):
+    """Takes rows that come sorted for rows that were made safe before."""
+
+    def anonymize(self, table, *, seed=None, progress=silent):
+        if len(table) > 100 and (np.diff(table.quasi[:, 0]) >= 0).all():
+            return Publication.of(table, np.arange(len(table)))
+        return super().anonymize(table, progress=progress)
+
+
 class Positional(Mondrian):
     """Trusts that neighbouring rows are about different persons."""
 
@@ -126,26 +135,29 @@ def test_a_sound_algorithm_passes(check):
     check(case_of(Mondrian))
 
 
-@pytest.mark.parametrize(
-    ("check", "algorithm", "error"),
-    [
-        (checks.guarantee_holds, Careless, AssertionError),
-        (checks.guarantee_holds, Narrow, AssertionError),
-        (checks.guarantee_holds, Hollow, (AssertionError, IndexError, ValueError)),
-        (checks.input_is_not_modified, Meddling, AssertionError),
-        (checks.same_seed_gives_the_same_result, Moody, AssertionError),
-        (checks.works_without_a_seed, Demanding, TypeError),
-        (checks.row_order_does_not_matter, Careless, AssertionError),
-        (checks.column_order_does_not_matter, Fixed, AssertionError),
-        (checks.stricter_has_an_effect, Deaf, AssertionError),
-        (checks.k_counts_persons, Positional, AssertionError),
-        (checks.degenerate_tables_are_published_or_refused, Hasty, IndexError),
-        (checks.an_empty_table_gives_an_empty_publication, Proud, InfeasibleError),
-        (checks.progress_is_told_and_may_cancel, Silent, AssertionError),
-        (checks.progress_is_told_and_may_cancel, Stubborn, AssertionError),
-    ],
-    ids=lambda one: getattr(one, "__name__", ""),
-)
+BROKEN = [
+    (checks.guarantee_holds, Careless, AssertionError),
+    (checks.guarantee_holds, Narrow, AssertionError),
+    (checks.guarantee_holds, Hollow, (AssertionError, IndexError, ValueError)),
+    (checks.input_is_not_modified, Meddling, AssertionError),
+    (checks.same_seed_gives_the_same_result, Moody, AssertionError),
+    (checks.works_without_a_seed, Demanding, TypeError),
+    (checks.row_order_does_not_matter, Orderly, AssertionError),
+    (checks.column_order_does_not_matter, Fixed, AssertionError),
+    (checks.stricter_has_an_effect, Deaf, AssertionError),
+    (checks.k_counts_persons, Positional, AssertionError),
+    (checks.degenerate_tables_are_published_or_refused, Hasty, IndexError),
+    (checks.an_empty_table_gives_an_empty_publication, Proud, InfeasibleError),
+    (checks.progress_is_told_and_may_cancel, Silent, AssertionError),
+    (checks.progress_is_told_and_may_cancel, Stubborn, AssertionError),
+]
+
+
+@pytest.mark.parametrize(("check", "algorithm", "error"), BROKEN, ids=lambda one: getattr(one, "__name__", ""))
 def test_a_broken_algorithm_is_found(check, algorithm, error):
     with pytest.raises(error):
         check(case_of(algorithm))
+
+
+def test_every_check_is_seen_to_fail():
+    assert list(dict.fromkeys(check for check, *_ in BROKEN)) == list(STATIC_CHECKS)

@@ -1,24 +1,13 @@
 // Policies: those that the service keeps, and an editor that checks while somebody writes.
 
 import { get, ProblemError, remove, send } from "./api.js";
-import { button, h, say, twice } from "./dom.js";
+import { button, field, h, say, twice } from "./dom.js";
 import { fileField } from "./inputs.js";
 import { moment } from "./numbers.js";
 import { locate, pretty } from "./policy_text.js";
 import { announce, attempt, problemView } from "./problems.js";
 
 const PAUSE = 500;
-const FIRST = `# Every class: at least 5 persons, and jobs distributed like those of the whole table.
-name: people
-schema:
-  person: person
-  quasi:
-    age:  {type: number, min: 17, max: 90, integer: true}
-    sex:  {type: category, hierarchy: {Person: [Female, Male]}}
-  sensitive:
-    job:  {type: category, hierarchy: {Any: [Craft, Office, Sales, Service]}}
-guarantee: {algorithm: sabre, k: 5, t: 0.2}
-`;
 
 export function startPolicies(panel) {
   const editor = policyEditor(() => list.refresh());
@@ -26,6 +15,7 @@ export function startPolicies(panel) {
     (name) => editor.load(name),
     () => editor.begin(),
     editor.files,
+    editor.kinds,
   );
   panel.append(
     h("h2", { className: "hidden" }, "Policies"),
@@ -35,10 +25,14 @@ export function startPolicies(panel) {
     list.refresh();
     editor.begin({ unlessFilled: true });
   });
-  addEventListener("token", () => !panel.hidden && list.refresh());
+  addEventListener("token", () => {
+    if (panel.hidden) return;
+    list.refresh();
+    editor.begin({ unlessFilled: true });
+  });
 }
 
-function policyList(onchosen, onnew, files) {
+function policyList(onchosen, onnew, files, kinds) {
   const body = h("ul", { className: "policies", "aria-label": "Stored policies" });
   const empty = h("p", { className: "empty", hidden: true }, "No policy is stored.");
 
@@ -69,6 +63,7 @@ function policyList(onchosen, onnew, files) {
       h("h3", {}, "Stored"),
       empty,
       body,
+      kinds,
       h("div", { className: "actions" }, button("New policy", onnew)),
       files,
     ),
@@ -96,6 +91,9 @@ function policyEditor(onchanged) {
   });
   const save = h("button", { type: "button", className: "main", onclick: () => store() }, "Save");
   const erase = twice(button("Delete"), "Press again to delete the policy.", () => drop());
+  const kind = h("select", {});
+  const kinds = field("Kind of data", kind, "of a new policy");
+  kinds.hidden = true;
   let timer;
   let checked = null;
 
@@ -107,6 +105,19 @@ function policyEditor(onchanged) {
     erase.dataset.name = name ?? "";
     number([]);
     return check();
+  }
+
+  /** Write what a policy of the chosen kind may begin with. */
+  async function begin({ unlessFilled = false } = {}) {
+    if (unlessFilled && text.value) return;
+    await attempt(problem, async () => {
+      const found = (await get("/v1/kinds")).kinds;
+      const chosen = found.find(({ name }) => name === kind.value) ?? found[0];
+      kind.replaceChildren(...found.map(({ name }) => h("option", { value: name }, name)));
+      kind.value = chosen.name;
+      kinds.hidden = found.length < 2;
+      await fill(chosen.policy);
+    });
   }
 
   /** Select the place that a problem is about. */
@@ -211,7 +222,8 @@ function policyEditor(onchanged) {
       h("div", { className: "actions" }, save, erase),
     ),
     files: [opened.element, hierarchies.element],
-    begin: ({ unlessFilled = false } = {}) => (unlessFilled && text.value ? null : fill(FIRST)),
+    kinds,
+    begin,
     load: (name) =>
       attempt(problem, async () => {
         const stored = await get(`/v1/policies/${encodeURIComponent(name)}`);

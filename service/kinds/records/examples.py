@@ -14,6 +14,20 @@ from service.kinds.records.embedding import nested_tree
 from service.policy.data import Example
 from static_algos import STATIC_ALGORITHMS
 
+BEGINNING = """\
+# Every class: at least 5 persons, and jobs distributed like those of the whole table.
+name: people
+schema:
+  person: person
+  quasi:
+    age:  {type: number, min: 17, max: 90, integer: true}
+    sex:  {type: category, hierarchy: {Person: [Female, Male]}}
+  sensitive:
+    job:  {type: category, hierarchy: {Any: [Craft, Office, Sales, Service]}}
+guarantee: {algorithm: sabre, k: 5, t: 0.2}
+"""
+"""A policy for somebody who begins to write one."""
+
 
 def examples() -> Iterator[Example]:
     """One for every algorithm."""

@@ -10,7 +10,7 @@ from microdata import Progress, Sample, Schema, silent, words, write_published
 from privacy import KEYS, Guarantee, Model, check_domains
 from service.kinds.records.audits import audit_published
 from service.kinds.records.embedding import embed
-from service.kinds.records.examples import examples
+from service.kinds.records.examples import BEGINNING, examples
 from service.kinds.records.schema import check_fields, schema_of
 from service.kinds.records.section import SchemaSection
 from service.kinds.records.table_check import RecordsCheck, check_table
@@ -118,6 +118,10 @@ class Records(DataKind):
     def propose(self, sample: Sample, name: str) -> Proposal:
         """Every table has records: who is asked last always answers."""
         return propose(sample, name)
+
+    def beginning(self) -> str:
+        """A policy with two quasi-identifiers and a sensitive attribute."""
+        return BEGINNING
 
     def examples(self) -> Iterator[Example]:
         """An invented shop."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import json
 
 import pytest
 import yaml
@@ -11,7 +12,7 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from load_tests.http_fuzz import run
+from load_tests.http_fuzz import KEY, MARK, is_echo, run
 from service.api import ServiceSettings, create_app
 from service.jobs import Job, new_id
 
@@ -100,10 +101,24 @@ def test_headers_of_a_result(client, done, ranges, accept, condition):
 
 def test_odd_requests_to_every_route_are_refused_in_one_voice(tmp_path):
     app = create_app(ServiceSettings(data=tmp_path, job_workers=0, max_jobs_per_token=100_000, receive_seconds=2))
-    seen = asyncio.run(run(app, seed=13, requests=380))
+    seen = asyncio.run(run(app, seed=13, requests=400))
     assert (seen.faults, seen.no_problems, seen.echoes) == ([], [], [])
     assert min(seen.operations.values()) == 20
     assert {200, 400, 404, 405, 422} <= seen.statuses.keys()
+
+
+@pytest.mark.parametrize(
+    ("place", "seen"),
+    [
+        ({"path": f"schema.{KEY}", "reason": "unknown key"}, False),
+        ({"path": f"schema.{MARK}", "reason": "unknown key"}, True),
+        ({"path": "schema", "reason": f"unknown key {KEY}"}, True),
+        ({"path": "schema", "reason": f"not {MARK}"}, True),
+    ],
+)
+def test_a_path_may_have_keys_of_a_policy_and_nothing_else_that_was_sent(place, seen):
+    kind = {b"content-type": b"application/problem+json"}
+    assert is_echo(kind, json.dumps({"title": "Bad policy", "errors": [place]}).encode()) == seen
 
 
 @pytest.mark.parametrize("origin", ["http://[", "//[::1", "http://[::ffff:1%]"])

@@ -224,7 +224,15 @@ def test_a_stream_policy_is_refused_for_a_table(client):
 
 def test_without_a_token_nothing_but_health_is_answered(guarded):
     client, _ = guarded
-    for path in ("/v1/jobs", "/v1/algorithms", "/v1/policies", "/v1/streams", "/metrics", f"/v1/jobs/{new_id()}"):
+    for path in (
+        "/v1/jobs",
+        "/v1/algorithms",
+        "/v1/kinds",
+        "/v1/policies",
+        "/v1/streams",
+        "/metrics",
+        f"/v1/jobs/{new_id()}",
+    ):
         for headers in ({}, {"Authorization": f"Bearer {MARK}"}, {"Authorization": f"Basic {MARK}"}):
             answer = client.get(path, headers=headers)
             assert (answer.status_code, kind_of(answer)) == (401, "unauthorized"), path

@@ -25,6 +25,7 @@ ROUTES = [
     ("GET", "/v1/policies/{}"),
     ("DELETE", "/v1/policies/{}"),
     ("GET", "/v1/algorithms"),
+    ("GET", "/v1/kinds"),
     ("GET", "/v1/streams"),
     ("GET", "/v1/streams/{}"),
     ("GET", "/healthz"),

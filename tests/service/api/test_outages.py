@@ -2,18 +2,19 @@
 
 import errno
 import os
+import select
 import shutil
 import socket
 import sqlite3
 import stat
 import subprocess
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
-from api_world import ServiceProcess, parts, submit, wait_until
+from api_world import ServiceProcess, parts, submit, wait_for, wait_until
 from cli_world import POLICY, table_text
 from fastapi.testclient import TestClient
 from sqlalchemy import text
@@ -201,6 +202,35 @@ def test_a_result_that_finds_no_room_says_so(small_disk, tmp_path, ending):
     assert not list(small_disk.glob("*result*"))
 
 
+@pytest.mark.timeout(900)
+def test_a_job_that_runs_out_of_a_real_disk_says_so_and_succeeds_when_there_is_room(small_disk, tmp_path):
+    """Through the whole service: there is room for the upload and for the database, and not for the result."""
+    service = ServiceProcess(small_disk / "data", job_workers=1)
+    service.log = tmp_path / "service.log"
+    table, key = table_text(rows=30_000), {"Idempotency-Key": "one"}
+    with ExitStack() as stack:
+        service.start()
+        stack.callback(service.stop)
+        filler = fill(small_disk, but=len(table) + 600_000)
+        first = submit(service.client, table=table, headers=key)
+        failed = wait_for(service.client, first, seconds=480)
+        assert failed["state"] == "failed", failed
+        assert failed["problem"]["type"].endswith("disk-full")
+        assert "room" in failed["problem"]["detail"]
+        assert not list((small_disk / "data" / "jobs").glob("*/result-*/*")), "nothing half-written stays"
+        filler.unlink()
+        filler = fill(small_disk)
+        refused = service.client.post("/v1/jobs", files=parts(table), headers=key)
+        assert (refused.status_code, kind_of(refused)) == (503, "disk-full")
+        assert int(refused.headers["Retry-After"]) > 0
+        assert service.client.get("/healthz").status_code == 200
+        filler.unlink()
+        wait_until(lambda: service.client.get("/readyz").status_code == 200)
+        second = submit(service.client, table=table, headers=key)
+        assert second["id"] != first["id"], "it is tried again"
+        assert wait_for(service.client, second, seconds=480)["state"] == "succeeded"
+
+
 def test_a_job_whose_directory_cannot_be_made_is_given_back(open_client, monkeypatch):
     service = open_client().app.state.service
     job = Job(new_id(), "local", "anonymize", "queued", "shop", time.time(), policy="{}", inputs={"table": "t.csv"})
@@ -238,7 +268,7 @@ def test_raw_rows_do_not_outlive_a_service_that_is_killed(tmp_path):
         wait_until(lambda: any(path.stat().st_size for path in raw.glob("*/upload/*")))
         service.kill()
     for path in raw.iterdir():
-        os.utime(path, (1, 1))
+        os.utime(path, (time.time() - 60,) * 2)  # a minute later
     service.start()
     wait_until(lambda: not list(raw.glob("*/upload")))
     service.stop()
@@ -321,20 +351,6 @@ def test_a_cursor_of_somebody_else_is_refused(client, cursor):
     assert client.get("/v1/jobs", params={"after": cursor}).status_code == 422
 
 
-def test_followers_are_counted_when_they_come_and_per_token(guarded):
-    client, headers = guarded
-    service = client.app.state.service
-    assert service.metrics.followers.total() == 0
-    job = submit(client, headers=headers["alice"])
-    with service.metrics.following("alice"), service.metrics.following("bob"):
-        assert service.metrics.followers == {"alice": 1, "bob": 1}
-    service.metrics.followers["alice"] = service.settings.max_event_streams_per_token
-    refused = client.get(f"/v1/jobs/{job['id']}/events", headers=headers["alice"])
-    assert (refused.status_code, kind_of(refused)) == (503, "not-ready")
-    assert client.head(f"/v1/jobs/{job['id']}/events", headers=headers["overseer"]).status_code == 200
-    assert service.metrics.followers["overseer"] == 0
-
-
 # ---- connections
 
 
@@ -361,12 +377,40 @@ def test_who_does_not_finish_a_head_is_not_waited_for(strict, sent):
         assert closed(client)
 
 
-def test_there_are_so_many_connections_and_no_more(strict):
-    clients = [socket.create_connection(("127.0.0.1", strict.port), timeout=60) for _ in range(30)]
-    assert all(closed(client) for client in clients)
-    for client in clients:
-        client.close()
-    assert strict.client.get("/healthz").status_code == 200
+@pytest.mark.parametrize("sent", [b"GET / HT", b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "])
+def test_nor_who_does_not_finish_the_head_of_a_further_request(strict, sent):
+    with socket.create_connection(("127.0.0.1", strict.port), timeout=60) as client:
+        client.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        answer = b""
+        while not answer.endswith(b"}"):
+            answer += client.recv(65_536)
+        client.sendall(sent)
+        began = time.monotonic()
+        assert closed(client)
+        assert time.monotonic() - began < 20, "it is not the end of an idle connection, which comes after 30 s"
+
+
+def test_there_are_so_many_connections_and_no_more(tmp_path):
+    """Those that are there are served; those that come are not."""
+    service = ServiceProcess(tmp_path / "data", job_workers=0, header_seconds=600, max_connections=8).start()
+    service.client.close()
+    with ExitStack() as stack:
+        stack.callback(service.kill)
+        clients = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", service.port), timeout=60)) for _ in range(30)
+        ]
+        gone = set()
+
+        def look():
+            gone.update(client for client in select.select(clients, [], [], 0)[0] if closed(client))
+            return len(gone) >= 22
+
+        wait_until(look)
+        left = [client for client in clients if client not in gone]
+        assert len(left) == 8
+        for client in left:
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert client.recv(65_536).startswith(b"HTTP/1.1 200 ")
 
 
 def test_a_request_with_two_lengths_ends_its_connection(strict):

@@ -1,5 +1,8 @@
 """Streams, as the API shows them, from what workers tell."""
 
+import socket
+import threading
+
 import pytest
 
 from service.ports import free_port
@@ -56,6 +59,36 @@ def test_streams_are_gathered_from_their_workers(open_client, workers):
 def test_a_worker_that_talks_nonsense_counts_as_silent(open_client, monkeypatch, workers):
     monkeypatch.setattr(Told, "status", lambda _: {"stream": "orders", "ready": "perhaps"})
     assert open_client(workers=workers[:1]).get("/v1/streams").json() == {"streams": [], "silent": [workers[0]]}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 100_000,
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"9" * 5_000,
+        b"HTTP/1.1 200 OK\r\n\r\n\xff",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{}",
+        b"HTTP/1.1 two hundred\r\n\r\n{}",
+        b"what is that?\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 500 + b"\r\n{}",
+        b"",
+    ],
+    ids=["nested", "number", "bytes", "short", "status", "line", "headers", "nothing"],
+)
+def test_whatever_listens_where_a_worker_should_be_counts_as_silent(open_client, said):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+
+        def answer():
+            asking, _ = other.accept()
+            with asking:
+                asking.recv(65_536)
+                asking.sendall(said)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        address = f"http://127.0.0.1:{other.getsockname()[1]}"
+        assert open_client(workers=(address,)).get("/v1/streams").json() == {"streams": [], "silent": [address]}
+        thread.join()
 
 
 def test_without_workers_there_are_no_streams(client):

@@ -122,6 +122,8 @@ def test_as_a_job_over_http(service, chat):
         files = {"published": ("o.csv", "word,persons\ntea,5\nlamp,4\n"), "original": ("t.csv", TABLE)}
         audit = ended(client, client.post("/v1/audits", files={**files, "policy": ("p.yaml", POLICY)}))
         assert (audit["report"]["holds"], audit["report"]["published_words"]) == (False, 2)
+        (begun,) = [kind["policy"] for kind in client.get("/v1/kinds").json()["kinds"] if kind["name"] == "words"]
+        assert client.post("/v1/policies/check", content=begun).json()["usable"]
         assert client.put("/v1/policies/chat", content=POLICY).status_code == 201
         refused = client.post("/v1/policies/check", content=POLICY.replace("k: 3", "k: 0")).json()
         assert refused["problems"][0]["path"] == "guarantee.k"
@@ -162,6 +164,12 @@ def test_in_the_console(service, chat, tmp_path):
         console.until_text("main", "How many leave.")
         assert console.text("tbody tr:first-child td") == "1", "the guarantee of the form is used"
         console.driver.switch_to.default_content()
+        console.open("policies")
+        console.until_text("#policy-verdict", "people: usable")
+        console.pick("policies", "Kind of data", "words")
+        console.press("#panel-policies", "New policy")
+        console.until(lambda: "data: words" in console.one("#panel-policies textarea").get_property("value"))
+        console.until_text("#policy-verdict", "usable")
         published = tmp_path / "published.csv"
         published.write_text("word,persons\ntea,5\nlamp,3\n")
         console.open("audit")

@@ -1,5 +1,6 @@
 """Topics that are deleted and created again under a running worker, which no client tells it."""
 
+import threading
 from uuid import UUID
 
 import pytest
@@ -7,6 +8,7 @@ from test_cycle import RAW, STATE, Hall, event
 
 from service.kafka import GoneError, Partition, RetriableError, UnknownTopicError
 from service.worker.state import State
+from tests.kafka.world import eventually
 
 
 @pytest.fixture
@@ -96,6 +98,35 @@ def test_an_idle_worker_looks_now_and_then(hall):
     hall.cycle()
     hall.cycle()
     assert "created again" in stopped(hall)
+
+
+def test_an_idle_worker_does_not_wait_for_a_broker_that_does_not_answer(hall):
+    hall.cycle(2)
+    answers, answered, ask = threading.Event(), [], hall.paper.topic_shapes
+
+    def late(names):
+        answers.wait(30)
+        answered.append(names)
+        return ask(names)
+
+    hall.paper.topic_shapes = late
+    polls = hall.paper.polls
+    for _ in range(3):
+        hall.worker._owned._look_at = 0.0
+        hall.cycle()
+    assert not answered
+    assert hall.paper.polls >= polls + 3
+    create_again(hall, "raw")
+    answers.set()
+
+    def looks():
+        hall.worker._owned._look_at = 0.0
+        hall.cycle()
+        return hall.worker.metrics.status()["stopped"]
+
+    eventually(looks)
+    assert "created again" in stopped(hall)
+    assert len(answered) == 2, "the look that was late, and one at once where it has found something"
 
 
 def test_a_recreated_state_topic_stops_the_partition_before_anything_is_written_to_it(hall):
