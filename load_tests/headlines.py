@@ -129,6 +129,16 @@ def _adult_stream(
     return found
 
 
+def _bursts(k: int, delta: int, formation: str, column: str) -> Callable[[Results], Any]:
+    """Of persons who come back in bursts, about one at once."""
+
+    def found(all_: Results) -> Any:
+        wanted = {"at once": 0.7, "k": k, "δ": delta, "formation": formation}
+        return pick(all_["stream_bursts"], **wanted)[column]
+
+    return found
+
+
 def _kafka(broker: str, field: str, client: str = "confluent-kafka") -> Callable[[Results], Any]:
     return lambda all_: pick(all_["stream_throughput"], broker=broker, client=client)[field]
 
@@ -293,6 +303,14 @@ STREAMS = (
         beside=_always("Prink: 3,580"),
     ),
     Headline(
+        "replay.speed",
+        "`portcullis replay`, JSON lines to JSON lines, k = 10, δ = 200, 8 quasi-identifiers",
+        lambda all_: all_["replay_speed"][0]["events_per_second"],
+        "events/s",
+        least=200_000,
+        beside=lambda all_: f"engine alone {show(all_['replay_speed'][0]['engine_per_second'])}",
+    ),
+    Headline(
         "castle.speed.small",
         "CASTLE, 8 quasi-identifiers, k = 10, δ = 200",
         _castle("deadline: 8 QI, k=10, δ=200"),
@@ -422,6 +440,20 @@ IN_TEXTS = (
     *(
         Headline(f"castle.arrival.{name}", setting.asked, _adult_stream(setting.asked, reuse=True, formation="arrival"))
         for name, setting in SETTINGS.items()
+    ),
+    *(
+        Headline(
+            f"bursts.{what}.{formation}.{k}.{delta}",
+            f"people in bursts, k = {k}, δ = {delta}, formation {formation}: {column}",
+            _bursts(k, delta, formation, column),
+        )
+        for k, delta in ((10, 1_000), (5, 300), (20, 2_000), (20, 1_000))
+        for formation in ("arrival", "deadline")
+        for what, column in (
+            ("suppressed", "suppressed"),
+            ("loss", "loss"),
+            ("share", "largest share of a person"),
+        )
     ),
     Headline("castle.suppressed", "rows suppressed at most, formed at the deadline", _most_suppressed),
     Headline("castle.split.least", "percent less lost by splitting in blocks", lambda all_: round(min(_splits(all_)))),

@@ -35,6 +35,8 @@ from stream_algos import Batch, Castle
 
 ASKED = {"k": 10, "delay": {"tuples": 200}}
 PUSH = 1 << 14
+TIMES = 20
+"""How often the rows of Adult come by."""
 FEW = 200
 """Events of the replay that shows what starting takes."""
 FILES = ("events.jsonl", "events.csv")
@@ -119,9 +121,9 @@ def pushed(table: Table) -> float:
     return time.process_time() - start
 
 
-def measure(sensitive: tuple[str, ...], times: int, repeat: int) -> Iterable[Measured]:
+def measure(sensitive: tuple[str, ...], repeat: int) -> Iterable[Measured]:
     """Each kind of file, whole and in little, and the engine alone, in turns."""
-    table, events = repeated(adult(sensitive), times)
+    table, events = repeated(adult(sensitive), TIMES)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         policy = write_policy(table.schema, folder)
@@ -167,8 +169,8 @@ def main() -> None:
     """Measure and print."""
     given = arguments(__doc__)
     print_machine()
-    times, repeat = (10, 2) if given.quick else (20, 5)
-    results = [one for sensitive in ((), ("salary",)) for one in measure(sensitive, times, repeat)]
+    cases: list[tuple[str, ...]] = [()] if given.quick else [(), ("salary",)]
+    results = [one for sensitive in cases for one in measure(sensitive, repeat=3 if given.quick else 5)]
     rows = [list(asdict(one).values()) for one in results]
     print_table("portcullis replay, file to file", [name.replace("_", " ") for name in asdict(results[0])], rows)
     write_json(given.json, "replay_speed", [asdict(one) for one in results])
