@@ -5,12 +5,17 @@ so a thread that runs one does not stop the others.
 
 numba takes a cached kernel as long as its own file is unchanged. But kernels call kernels of other files and have their
 constants compiled in: after a change there the old one would run on, wrongly or into a crash. So what is compared is a
-digest of the file and of all files of ours that it imports.
+digest of the file and of all files of ours that it imports. A name that is imported from a package is followed to the
+file that it comes from, so that a change elsewhere in the package costs nobody minutes of compiling.
+
+Processes that need the same kernel at the same time wait for one of them to compile it.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
+import fcntl
 from collections.abc import Callable, Iterator
 from functools import cache
 from hashlib import sha256
@@ -18,6 +23,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.compiler_lock import global_compiler_lock
 
 Function = TypeVar("Function", bound=Callable[..., object])
 HOME = Path(__file__).resolve().parents[1]
@@ -29,8 +35,41 @@ def kernel(function: Function) -> Function:
     """Compile `function` to machine code; its type for the rest of the program stays what it was."""
     compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     if hasattr(compiled, "_cache"):  # not where NUMBA_DISABLE_JIT leaves functions as they are
-        compiled._cache._cache_file._source_stamp = source_digest(Path(function.__code__.co_filename))  # noqa: SLF001 - numba has no public way
+        file = compiled._cache._cache_file  # noqa: SLF001 - numba has no public way
+        file._source_stamp = source_digest(Path(function.__code__.co_filename))  # noqa: SLF001
+        compiled.compile = _one_at_a_time(compiled.compile, Path(file._index_path).with_suffix(".lock"))  # noqa: SLF001
     return cast("Function", compiled)
+
+
+_held = set[Path]()
+"""Locks of this process: a kernel that is compiled may ask for itself, with other types."""
+
+
+def _one_at_a_time(compile_: Callable[[Any], Any], lock: Path) -> Callable[[Any], Any]:
+    """Who comes second finds in the cache what the first has compiled."""
+
+    def compiled(signature: Any) -> Any:
+        # numba's own lock first, as its compiler does: else two threads could wait for each other's.
+        with global_compiler_lock, _only_process(lock):
+            return compile_(signature)
+
+    return compiled
+
+
+@contextlib.contextmanager
+def _only_process(lock: Path) -> Iterator[None]:
+    if lock in _held:
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        # Where the cache cannot be written nobody would find anything there.
+        with contextlib.suppress(OSError):
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context(lock.open("ab"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+        _held.add(lock)
+        stack.callback(_held.discard, lock)
+        yield
 
 
 @cache
@@ -48,7 +87,7 @@ def source_digest(path: Path) -> str:
 @cache
 def _imported(file: Path) -> tuple[Path, ...]:
     """Files of ours that a file imports."""
-    return tuple(place for name in _names(file) for place in _places(name) if place.is_file())
+    return tuple(sorted({place for name in _names(file) for place in _places(name)}))
 
 
 def _names(file: Path) -> Iterator[str]:
@@ -56,13 +95,33 @@ def _names(file: Path) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def _places(name: str) -> tuple[Path, ...]:
-    """Where a module of that name would be; nowhere unless it is ours."""
+def _places(name: str) -> Iterator[Path]:
+    """The file of a module, or the one that a module's name comes from; none unless it is ours."""
     first, *rest = name.split(".")
     if first not in PACKAGES:
-        return ()
-    folder = HOME.joinpath(first, *rest)
-    return (folder / "__init__.py", folder.with_suffix(".py"))
+        return
+    path = HOME.joinpath(first, *rest)
+    for file in (path.with_suffix(".py"), path / "__init__.py"):
+        if file.is_file():
+            yield file
+            return
+    if not rest:
+        return
+    package = path.parent / "__init__.py"
+    origin = _origins(package).get(rest[-1]) if package.is_file() else None
+    yield from _places(origin or name.rpartition(".")[0])
+
+
+@cache
+def _origins(package: Path) -> dict[str, str]:
+    """Where a package has its names from."""
+    imports = [node for node in ast.parse(package.read_bytes()).body if isinstance(node, ast.ImportFrom)]
+    return {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in imports
+        if node.module
+        for alias in node.names
+    }

@@ -4,6 +4,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from microdata import compile as compiling
 from stream_algos import castle
@@ -28,7 +31,7 @@ def called(x):
 """
 
 
-def called(folder):
+def called(folder: Any) -> Any:
     """What the kernel answers in a new process, and whether it came from the cache."""
     environment = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
     command = [sys.executable, "-c", PROGRAM]
@@ -36,7 +39,9 @@ def called(folder):
     return tuple(map(float, done.stdout.split()))
 
 
-def test_a_change_in_another_file_is_noticed(tmp_path):
+@pytest.fixture
+def callee(tmp_path: Path) -> Any:
+    """The file of a kernel that another one calls, in packages of their own."""
     for package in ("microdata", "stream_algos"):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").touch()
@@ -44,6 +49,11 @@ def test_a_change_in_another_file_is_noticed(tmp_path):
     (tmp_path / "stream_algos" / "caller.py").write_text(CALLER)
     callee = tmp_path / "stream_algos" / "callee.py"
     callee.write_text(CALLEE.format(factor=1, added=1))
+    return callee
+
+
+@pytest.mark.slow
+def test_a_change_in_another_file_is_noticed(tmp_path: Path, callee: Any) -> None:
     assert called(tmp_path) == (2.0, 0)
     assert called(tmp_path) == (2.0, 1)
     callee.write_text(CALLEE.format(factor=1, added=5))
@@ -53,14 +63,44 @@ def test_a_change_in_another_file_is_noticed(tmp_path):
     assert called(tmp_path) == (18.0, 1)
 
 
-def test_imports_are_followed_within_our_packages_only():
+@pytest.mark.slow
+def test_a_change_beside_what_a_kernel_imports_costs_nothing(tmp_path: Path, callee: Any) -> None:
+    (tmp_path / "microdata" / "__init__.py").write_text("from microdata.compile import kernel\n")
+    other = tmp_path / "microdata" / "other.py"
+    callee.write_text(callee.read_text().replace("from microdata.compile", "from microdata"))
+    other.write_text("ONE = 1")
+    assert called(tmp_path) == (2.0, 0)
+    (tmp_path / "microdata" / "__init__.py").write_text(
+        "from microdata.compile import kernel\nfrom microdata.other import ONE\n"
+    )
+    other.write_text("ONE = 2")
+    assert called(tmp_path) == (2.0, 1)
+
+
+@pytest.mark.slow
+def test_processes_that_need_a_kernel_at_once_compile_it_once(tmp_path: Path, callee: Any) -> None:
+    """The second waits for the first, and finds in the cache what that has compiled."""
+    waiting = "import os, time\nprint('ready', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.001)\n"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-c", "import stream_algos.caller\n" + waiting + PROGRAM]
+    running = [
+        subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(3)
+    ]
+    for process in running:
+        assert process.stdout.readline() == "ready\n"  # type: ignore[union-attr]
+    (tmp_path / "go").touch()
+    answers = sorted(process.communicate()[0] for process in running)
+    assert answers == ["2.0 0\n", "2.0 1\n", "2.0 1\n"]
+
+
+def test_imports_are_followed_within_our_packages_only() -> None:
     found = compiling._imported(Path(castle.__file__).resolve())
     names = {str(file.relative_to(compiling.HOME)) for file in found}
-    assert {"stream_algos/_release_kernels.py", "stream_algos/_held_kernels.py", "microdata/__init__.py"} <= names
+    assert {"stream_algos/_release_kernels.py", "stream_algos/_held_kernels.py", "microdata/errors.py"} <= names
     assert all(name.split("/")[0] in compiling.PACKAGES for name in names)
 
 
-def test_every_package_with_kernels_is_known():
+def test_every_package_with_kernels_is_known() -> None:
     ours = ("microdata", "privacy", "static_algos", "stream_algos", "service")
     using = {name for name in ours for file in (compiling.HOME / name).rglob("*.py") if "@kernel" in file.read_text()}
     assert "service" in using
