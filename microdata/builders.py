@@ -37,7 +37,7 @@ def interval_hierarchy(low: float, high: float, widths: Sequence[float] = (5, 10
     """
     numbers = Number("interval", low, high, step=step).values()
     if not widths or list(widths) != sorted(set(widths)) or widths[0] <= 0:
-        raise HierarchyError(f"widths must be positive and ascending, got {list(widths)}")
+        raise HierarchyError("widths must be positive and ascending", given=list(widths))
     # A little slack: on which side of a border a number falls must not hang on the last bit of a decimal.
     starts = numbers - low + step * 1e-6
     levels = []
@@ -58,7 +58,7 @@ def quantile_hierarchy(values: Iterable[float], levels: Sequence[int] = (16, 4))
     if not len(given) or not np.isfinite(given).all():
         raise HierarchyError("quantiles need at least one value, and finite ones")
     if not levels or list(levels) != sorted(set(levels), reverse=True) or levels[-1] < 1:
-        raise HierarchyError(f"levels must be positive and descending numbers of intervals, got {list(levels)}")
+        raise HierarchyError("levels must be positive and descending numbers of intervals", given=list(levels))
     numbers, counts = np.unique(given + 0.0, return_counts=True)
     groups: list[NDArray[np.float64]] = []
     for wanted in levels:
@@ -81,10 +81,10 @@ def date_hierarchy(
     """
     first, last = _date(start), _date(end)
     if first > last:
-        raise HierarchyError(f"start must not be after end, got {first} … {last}")
+        raise HierarchyError("start must not be after end", given=f"{first} … {last}")
     order = [name for name in _DATE_LEVELS if name in levels]
     if not levels or list(levels) != order:
-        raise HierarchyError(f"levels must be of {', '.join(_DATE_LEVELS)}, in this order, got {', '.join(levels)}")
+        raise HierarchyError(f"levels must be of {', '.join(_DATE_LEVELS)}, in this order", given=", ".join(levels))
     days = [date.fromordinal(day).isoformat() for day in range(first.toordinal(), last.toordinal() + 1)]
     rows = dict.fromkeys(zip(*(map(_DATE_LEVELS[level], days) for level in levels), strict=True))
     return _rooted(rows, "*")
@@ -100,7 +100,7 @@ def prefix_hierarchy(values: Iterable[Any], keep: Sequence[int] = (3, 2, 1)) -> 
     if not texts or not texts[0]:
         raise HierarchyError("prefixes need at least one value, and none that is empty")
     if not keep or list(keep) != sorted(set(keep), reverse=True) or keep[-1] < 1:
-        raise HierarchyError(f"keep must be positive and descending numbers of characters, got {list(keep)}")
+        raise HierarchyError("keep must be positive and descending numbers of characters", given=list(keep))
     longest = len(max(texts, key=len))
     alike = longest == len(min(texts, key=len))
 

@@ -56,8 +56,8 @@ def check_fields(schema: pa.Schema, wanted: Sequence[str]) -> None:
     """Every wanted field is there, and once."""
     missing = [name for name in wanted if field_source(schema, name) is None]
     if missing:
-        message = f"missing column {name_list(missing)}; there are {name_list(schema.names)}"
-        raise DataError(message, fields=[(name, "is missing") for name in missing])
+        fields = [(name, "is missing") for name in missing]
+        raise DataError("declared columns are missing", given=f"columns {name_list(schema.names)}", fields=fields)
     for name in wanted:
         if schema.names.count(name) > 1:
             raise DataError(f"column {name!r} is there {schema.names.count(name)} times")

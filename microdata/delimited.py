@@ -63,8 +63,8 @@ def sniff(sample: bytes, wanted: Sequence[str], names: Sequence[str] | None) -> 
     else:
         delimiter = max(DELIMITERS, key=lambda mark: (len(rows[mark]) == len(names), len(rows[mark])))
         if len(rows[delimiter]) != len(names):
-            given = f"{len(names)} column names are given"
-            raise DataError(f"{given}, but the first row has {len(rows[delimiter])} cells")
+            cells = len(rows[delimiter])
+            raise DataError(f"the first row has {cells} cells, so many names are needed", given=f"{len(names)} of them")
     if wanted:
         _check_names(names or rows[delimiter], wanted)
     spaced = lines[blank].count(delimiter + " ") == lines[blank].count(delimiter) > 0

@@ -90,7 +90,7 @@ def table_from_frame(
     except pa.ArrowException:
         return _checked(_encode_objects(frame, schema, key), "frame", on_refused)
     except TypeError:
-        raise DataError(f"expected a data frame or an Arrow table, got {type(frame).__name__}") from None
+        raise DataError("expected a data frame or an Arrow table", given=type(frame).__name__) from None
     check_fields(columns.schema, schema.fields())
     rows = np.arange(columns.num_rows)
     parts = [
@@ -157,10 +157,8 @@ def _python_value(value: Any) -> Any:
 
 def _refused(refusals: Refusals, source: str = "") -> DataError:
     word = "row is" if refusals.row_count == 1 else "rows are"
-    message = (
-        f"{source}{refusals.row_count} {word} refused (counted from 1, without the header):\n{refusals.describe()}"
-    )
-    return DataError(message, fields=refusals.complaints())
+    reason = f"{source}{refusals.row_count} {word} refused (counted from 1, without the header)"
+    return DataError(reason, fields=refusals.complaints())
 
 
 def _checked(encoded: Encoded, name: str, on_refused: OnRefused) -> Encoded:

@@ -26,6 +26,7 @@ from microdata.errors import HierarchyError
 Nested: TypeAlias = Mapping[str, "Nested"] | Sequence[str] | None
 
 # Characters that make a CSV cell ambiguous unless it is quoted.
+_CYCLE = "a label is its own ancestor: the rows form a cycle"
 _SPECIAL = re.compile(r'[,;"\r\n]')
 
 
@@ -77,22 +78,22 @@ class Hierarchy:
         for number, row in enumerate(rows, start=1):
             path = _path(row, number)
             if path[0] in leaves:
-                raise HierarchyError(f"label {path[0]!r} appears twice as a leaf (row {number})")
+                raise HierarchyError(f"a label appears twice as a leaf (row {number})", given=repr(path[0]))
             leaves.add(path[0])
             above = tuple(path[1:])
             # Most leaves have neighbours below the same ancestors, which need to be looked at only once.
             known = above in ways_up and path[0] not in edges
             for label, parent in [(path[0], path[1])] if known else zip(path, [*above, None], strict=True):
                 if edges.setdefault(label, parent) != parent:
-                    given = " and ".join(repr(p) if p else "no parent" for p in (edges[label], parent))
-                    raise HierarchyError(f"label {label!r} has two parents: {given} (row {number})")
+                    both = " and ".join(repr(p) if p else "nothing" for p in (edges[label], parent))
+                    raise HierarchyError(f"a label has two parents (row {number})", given=f"{label!r} below {both}")
             if above:
                 ways_up.add(above)
         if not number:
             raise HierarchyError("there are no rows")
         inner = leaves & {parent for parent in edges.values() if parent is not None}
         if inner:
-            raise HierarchyError(f"label {min(inner)!r} is both a leaf and an inner node")
+            raise HierarchyError("a label is both a leaf and an inner node", given=repr(min(inner)))
         return cls.from_parents(edges)
 
     @classmethod
@@ -108,7 +109,7 @@ class Hierarchy:
         try:
             return cls.from_csv_text(text, most_cells=most_cells)
         except HierarchyError as error:
-            raise HierarchyError(f"{path}: {error}") from None
+            raise HierarchyError(f"{path}: {error.reason}", given=error.given) from None
 
     @classmethod
     def from_csv_text(cls, text: str, *, most_cells: int | None = None, most_levels: int | None = None) -> Hierarchy:
@@ -133,15 +134,15 @@ class Hierarchy:
             if parent is not None:
                 children.setdefault(parent, []).append(label)
         if not roots:
-            raise HierarchyError(f"label {next(iter(edges))!r} is its own ancestor: the rows form a cycle")
+            raise HierarchyError(_CYCLE, given=repr(next(iter(edges))))
         if len(roots) > 1:
             named = ", ".join(repr(label) for label in roots[:3])
-            raise HierarchyError(f"a hierarchy has one root, this one has {len(roots)}: {named}")
+            raise HierarchyError(f"a hierarchy has one root, this one has {len(roots)}", given=named)
         labels, parent_of = _preorder(roots[0], children)
         if len(labels) != len(edges):
             reached = set(labels)
             missing = next(label for label in edges if label not in reached)
-            raise HierarchyError(f"label {missing!r} is its own ancestor: the rows form a cycle")
+            raise HierarchyError(_CYCLE, given=repr(missing))
         return cls(labels, parent_of, *_ranges(parent_of))
 
     @cached_property
@@ -214,7 +215,7 @@ def _collect(tree: Nested, parent: str | None, edges: dict[str, str | None]) -> 
     while stack:
         label, below, above = stack.pop()
         if label in edges:
-            raise HierarchyError(f"label {label!r} appears twice")
+            raise HierarchyError("a label appears twice", given=repr(label))
         edges[label] = above
         stack.extend(reversed(_entries(below, label)))
 
@@ -223,13 +224,17 @@ def _entries(tree: Nested, parent: str | None) -> list[tuple[str, Nested, str | 
     if tree is None:
         return []
     if isinstance(tree, str) or not isinstance(tree, Mapping | Sequence):
-        raise HierarchyError(f"below {parent!r}: expected a mapping or a list of labels, got {type(tree).__name__}")
+        raise HierarchyError("below a label there is a mapping or a list of labels", given=_below(parent, tree))
     pairs: list[tuple[object, Nested]] = (
         list(tree.items()) if isinstance(tree, Mapping) else [(label, None) for label in tree]
     )
     if not pairs:
-        raise HierarchyError(f"label {parent!r} has an empty list of children: write it as a leaf")
+        raise HierarchyError("a label has an empty list of children: write it as a leaf", given=repr(parent))
     return [(_label(label, parent), below, parent) for label, below in pairs]
+
+
+def _below(parent: str | None, value: object) -> str:
+    return f"{type(value).__name__} below {parent!r}"
 
 
 def _label(value: object, parent: str | None) -> str:
@@ -239,7 +244,7 @@ def _label(value: object, parent: str | None) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if not isinstance(value, str | int | float | date) or not str(value).strip():
-        raise HierarchyError(f"below {parent!r}: a label must be a text that is not empty")
+        raise HierarchyError("a label must be a text that is not empty", given=_below(parent, value))
     return str(value).strip()
 
 
@@ -280,11 +285,11 @@ def _path(row: Sequence[str], number: int) -> list[str]:
         return cells
     for cell in cells:
         if not cell:
-            raise HierarchyError(f"row {number} has an empty label between {cells[0]!r} and {cells[-1]!r}")
+            raise HierarchyError(f"row {number} has an empty label", given=f"{cells[0]!r} … {cells[-1]!r}")
         if cell == last:
             continue
         if cell in path:
-            raise HierarchyError(f"row {number} has a cycle: label {cell!r} is its own ancestor")
+            raise HierarchyError(f"row {number} has a cycle: a label is its own ancestor", given=repr(cell))
         path[cell] = None
         last = cell
     return list(path)

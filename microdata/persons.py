@@ -36,7 +36,7 @@ class PersonKey:
     def from_bytes(cls, secret: bytes) -> PersonKey:
         """A key that was handed over."""
         if len(secret) != _BYTES:
-            raise ValueError(f"a key of persons has {_BYTES} bytes, got {len(secret)}")
+            raise ValueError(f"a key of persons has {_BYTES} bytes, given {len(secret)}")
         return cls(np.frombuffer(secret, "<u8").astype(np.uint64))
 
     def __bytes__(self) -> bytes:

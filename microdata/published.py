@@ -168,8 +168,7 @@ class _Sheet:
         ]
         if parts:
             refusals = Refusals.concat(self._schema, parts)
-            message = f"not understood (rows counted from 1, without the header):\n{refusals.describe()}"
-            raise DataError(message, fields=refusals.complaints())
+            raise DataError("not understood (rows counted from 1, without the header)", fields=refusals.complaints())
 
     def _undeclared(self) -> tuple[str, ...]:
         """Columns that no published role names, those inside structs included."""

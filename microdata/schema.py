@@ -71,27 +71,27 @@ class Number:
     def __post_init__(self) -> None:
         given = f"{_shown(self.low)} … {_shown(self.high)}"
         if not -math.inf < self.low < math.inf or not -math.inf < self.high < math.inf:
-            raise SchemaError(f"{self.name}: the domain must be finite, got {given}")
+            raise SchemaError("the domain must be finite", at=self.name, given=given)
         if self.low > self.high:
-            raise SchemaError(f"{self.name}: min must not exceed max, got {given}")
+            raise SchemaError("min must not exceed max", at=self.name, given=given)
         if self.step is not None and not 0 < self.step < math.inf:
-            raise SchemaError(f"{self.name}: step must be a positive number, got {_shown(self.step)}")
+            raise SchemaError("step must be a positive number", at=self.name, given=_shown(self.step))
         if self.step is not None and self.step > LARGEST:
-            raise SchemaError(f"{self.name}: step must be at most {LARGEST}, got {_shown(self.step)}")
+            raise SchemaError(f"step must be at most {LARGEST}", at=self.name, given=_shown(self.step))
         if max(abs(self.low), abs(self.high)) > LARGEST:
             allowed = f"within ±{LARGEST}, where every whole number is kept exactly"
-            raise SchemaError(f"{self.name}: min and max must lie {allowed}, got {given}")
+            raise SchemaError(f"min and max must lie {allowed}", at=self.name, given=given)
         if self.high - self.low > LARGEST:
             allowed = f"at most {LARGEST}, so that every distance is kept exactly"
-            raise SchemaError(f"{self.name}: max - min must be {allowed}, got {given}")
+            raise SchemaError(f"max - min must be {allowed}", at=self.name, given=given)
         if 0 < self.high - self.low < _NARROWEST:
-            raise SchemaError(f"{self.name}: max - min must be 0 or at least {_NARROWEST:g}, got {given}")
+            raise SchemaError(f"max - min must be 0 or at least {_NARROWEST:g}", at=self.name, given=given)
         if self.integer and not (float(self.low).is_integer() and float(self.high).is_integer()):
-            raise SchemaError(f"{self.name}: an integer domain has whole ends, got {given}")
+            raise SchemaError("an integer domain has whole ends", at=self.name, given=given)
         self._check_step()
         object.__setattr__(self, "quantiles", tuple(self.quantiles))
         if not all(one < other for one, other in pairwise((self.low, *self.quantiles, self.high))) and self.quantiles:
-            raise SchemaError(f"{self.name}: quantiles must ascend and lie between min and max, without these two")
+            raise SchemaError("quantiles must ascend and lie between min and max, without these two", at=self.name)
 
     def _check_step(self) -> None:
         """Refuse a grid whose places float64 does not keep apart."""
@@ -100,7 +100,7 @@ class Number:
         finest = max(abs(self.low), abs(self.high), self.high - self.low) / _MOST_EXACT
         if self.step < finest:
             reason = "places on a finer grid are not kept apart in this domain"
-            raise SchemaError(f"{self.name}: step must be at least {finest:.2g}, got {_shown(self.step)}: {reason}")
+            raise SchemaError(f"step must be at least {finest:.2g}: {reason}", at=self.name, given=_shown(self.step))
 
     @property
     def grid(self) -> float | None:
@@ -205,7 +205,7 @@ class Category:
     def __post_init__(self) -> None:
         object.__setattr__(self, "other", self.other and self.other.strip())
         if self.other is not None and self.other not in self.hierarchy.codes:
-            raise SchemaError(f"{self.name}: other must be a leaf of the hierarchy, got {self.other!r}")
+            raise SchemaError("other must be a leaf of the hierarchy", at=self.name, given=repr(self.other))
 
     @property
     def size(self) -> int:
@@ -270,12 +270,14 @@ class Schema:
         object.__setattr__(self, "sensitive", tuple(self.sensitive))
         object.__setattr__(self, "public", tuple(self.public))
         if not self.quasi:
-            raise SchemaError("quasi: at least one quasi-identifier is needed")
+            raise SchemaError("at least one quasi-identifier is needed", at="quasi")
         self._check_names()
         self._check_sensitive()
         weights = tuple(self.weights) or (1.0,) * len(self.quasi)
         if len(weights) != len(self.quasi) or min(weights) < 0 or not 0 < sum(weights) < math.inf:
-            raise SchemaError(f"weights: one non-negative number per quasi-identifier ({len(self.quasi)}) is needed")
+            raise SchemaError(
+                f"one non-negative number per quasi-identifier ({len(self.quasi)}) is needed", at="weights"
+            )
         object.__setattr__(self, "weights", tuple(weight / sum(weights) for weight in weights))
 
     def _check_names(self) -> None:
@@ -283,26 +285,29 @@ class Schema:
         for role, names in self.roles().items():
             for name in names:
                 if not name or not all(name.split(".")):
-                    raise SchemaError(f"{role}: a field name must not be empty, got {name!r}")
+                    raise SchemaError("a field name must not be empty", at=role, given=repr(name))
                 if name in seen:
-                    raise SchemaError(f"{role}: field {name!r} is already declared as {seen[name]}")
+                    raise SchemaError(f"a field is already declared as {seen[name]}", at=role, given=repr(name))
                 seen[name] = role
         # In this order a field is followed by what it contains, however long the names are.
         for name, other in pairwise(sorted(seen, key=lambda name: name.split("."))):
             if other.startswith(f"{name}."):
-                raise SchemaError(f"{seen[name]}: field {name!r} contains the declared field {other!r}")
+                both = f"{name!r} and {other!r}"
+                raise SchemaError("a field contains another declared field", at=seen[name], given=both)
 
     def _check_sensitive(self) -> None:
         for attribute in self.sensitive:
             if attribute.size is None:
                 raise SchemaError(
-                    f"sensitive: {attribute.name!r} is a real number without a step; declare a step (its distribution "
-                    "is measured over a fixed grid of values)"
+                    f"{attribute.name!r} is a real number without a step; declare a step (its distribution is measured "
+                    "over a fixed grid of values)",
+                    at="sensitive",
                 )
             if attribute.size > _MOST_CODES:
                 raise SchemaError(
-                    f"sensitive: {attribute.name!r} has {attribute.size} values, at most {_MOST_CODES} can be told "
-                    "apart; declare a larger step"
+                    f"of {attribute.name!r} at most {_MOST_CODES} values can be told apart; declare a larger step",
+                    at="sensitive",
+                    given=f"{attribute.size} values",
                 )
 
     def roles(self) -> dict[str, tuple[str, ...]]:

@@ -69,7 +69,7 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        raise DataError(f"{path.name}: {error}", fields=error.fields) from None
+        raise error.of(path.name) from None
     except FileNotFoundError:
         raise DataError(f"{path.name}: there is no such file") from None
     except IsADirectoryError:

@@ -1,7 +1,7 @@
 """The audit: an independent look at something published.
 
-It shares no code with the algorithms and believes nothing they say about their result. What it says carries no value of
-any record.
+It has the models in common with the algorithms, and believes nothing they say about their result. What it says carries
+no value of any record.
 """
 
 from __future__ import annotations

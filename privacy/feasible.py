@@ -78,7 +78,7 @@ def _check_domain(model: SensitiveModel, schema: Schema) -> None:
     try:
         model.check_attributes(protected)
     except SchemaError as error:
-        raise InfeasibleError(str(error), parameter=KEYS.name_for(model)) from None
+        raise InfeasibleError(error.reason, parameter=KEYS.name_for(model), given=error.given) from None
     if not model.limited_by_domain:
         return
     for attribute in protected:
@@ -90,8 +90,9 @@ def _check_domain(model: SensitiveModel, schema: Schema) -> None:
 def _infeasible(model: Model, best: Groups, by_what: str) -> InfeasibleError:
     """That not even the best class there can be meets the model, and what it would meet."""
     return InfeasibleError(
-        f"{model.label} of {model.asked:g} cannot be met{by_what}",
+        f"{model.label} cannot be met{by_what}",
         parameter=KEYS.name_for(model),
+        given=f"{model.asked:g}",
         nearest=model.nearest(float(model.achieved(best)[0])),
     )
 

@@ -235,7 +235,7 @@ class SensitiveModel(Model):
 def require_parameter(parameter: str, value: Real, allowed: bool, expected: str, nearest: float | None = None) -> None:
     """Refuse a parameter that is out of its range."""
     if not allowed:
-        raise InfeasibleError(f"must be {expected}, got {value}", parameter=parameter, nearest=nearest)
+        raise InfeasibleError(f"must be {expected}", parameter=parameter, given=value, nearest=nearest)
 
 
 def require_whole(parameter: str, value: Real) -> None:

@@ -6,16 +6,13 @@ allowed there and, where there is one, the nearest value that would do.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Collection
+from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
 from microdata import DataError, DiskFullError, GuaranteeError, InfeasibleError, PortcullisError, SchemaError
-from service.policy import PolicyError, data_kinds, policy_file
-from service.policy import Problem as PolicyProblem
+from service.policy import PolicyError, PolicyProblem
 from service.policy.policy import at_parameter
 
 PREFIX = "urn:portcullis:problem:"
@@ -30,10 +27,10 @@ class Kind(NamedTuple):
 
 KINDS = {
     "unauthorized": Kind(401, "A valid bearer token is needed"),
-    "forbidden": Kind(403, "The token has not the scope for this"),
-    "not-found": Kind(404, "There is no such thing"),
+    "forbidden": Kind(403, "The token does not allow this"),
+    "not-found": Kind(404, "Nothing is here under this name"),
     "method-not-allowed": Kind(405, "The method is not allowed here"),
-    "not-acceptable": Kind(406, "None of the accepted media types can be had"),
+    "not-acceptable": Kind(406, "None of the media types in Accept is offered"),
     "timeout": Kind(408, "The request took too long to arrive"),
     "conflict": Kind(409, "The state of the job does not allow this"),
     "too-large": Kind(413, "The request is larger than allowed"),
@@ -91,9 +88,9 @@ class ProblemError(Exception):
         return cls(found.type.removeprefix(PREFIX), found.detail, found.errors)
 
     @classmethod
-    def of(cls, error: PortcullisError, names: Collection[str] = ()) -> ProblemError:
-        """The same for an error of the library; `names` are the declared fields, which may be named."""
-        return cls.of_problem(problem_of(error, names))
+    def of(cls, error: PortcullisError) -> ProblemError:
+        """The same for an error of the library."""
+        return cls.of_problem(problem_of(error))
 
 
 def problem(kind: str, detail: str, errors: Collection[Place] = ()) -> Problem:
@@ -102,25 +99,28 @@ def problem(kind: str, detail: str, errors: Collection[Place] = ()) -> Problem:
     return Problem(type=PREFIX + kind, title=title, status=status, detail=detail, errors=list(errors))
 
 
-def problem_of(error: PortcullisError, names: Collection[str] = ()) -> Problem:
-    """The problem that an error of ours stands for; `names` are the declared fields, which may be named."""
+def problem_of(error: PortcullisError) -> Problem:
+    """The problem that an error of ours stands for, without what was given."""
     match error:
         case PolicyError():
-            return _policy_problem(error.problems, names)
+            return _policy_problem(error.problems)
         case InfeasibleError():
-            return _policy_problem([at_parameter(error)], names)
+            return _policy_problem([at_parameter(error)])
         case DiskFullError():
             return problem("disk-full", "Submit the job again when there is room; the same Idempotency-Key will do.")
         case GuaranteeError():
-            return problem("guarantee-failed", "This is a fault of Portcullis; nothing was published.")
+            return problem(
+                "guarantee-failed", "This is a fault of Portcullis, please report it; nothing was published."
+            )
         case DataError() if error.fields:
             places = [Place(path=field, reason=reason) for field, reason in error.fields]
-            summary = str(error).partition("\n")[0].removesuffix(":")
-            return problem("wrong-table", _sentence(without_given(summary, names)), places)
-        case DataError() | SchemaError():
-            return problem("wrong-table", _sentence(without_given(str(error), names)))
+            return problem("wrong-table", _sentence(error.reason), places)
+        case SchemaError():
+            return problem("wrong-table", _sentence(f"{error.at}: {error.reason}" if error.at else error.reason))
+        case DataError():
+            return problem("wrong-table", _sentence(error.reason))
         case _:
-            return problem("bad-policy", _sentence(without_given(str(error), names)))
+            return problem("bad-policy", _sentence(error.reason))
 
 
 def utf8_text(raw: bytes, part: str) -> str:
@@ -131,53 +131,12 @@ def utf8_text(raw: bytes, part: str) -> str:
         raise ProblemError("bad-upload", f"The {part} is not UTF-8 text.") from None
 
 
-def _policy_problem(problems: Collection[PolicyProblem], names: Collection[str]) -> Problem:
+def _policy_problem(problems: Collection[PolicyProblem]) -> Problem:
     infeasible = all(one.nearest is not None and one.path.startswith("guarantee") for one in problems)
-    places = [Place(path=one.path, reason=without_given(one.reason, names), nearest=one.nearest) for one in problems]
+    places = [Place(path=one.path, reason=one.reason, nearest=one.nearest) for one in problems]
     many = f"{len(places)} places are" if len(places) > 1 else "One place is"
     return problem("infeasible-guarantee" if infeasible else "bad-policy", f"{many} wrong.", places)
 
 
 def _sentence(text: str) -> str:
     return text if text.endswith(".") else f"{text}."
-
-
-# An apostrophe inside a word opens nothing.
-_QUOTED = re.compile(r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
-_GOT = re.compile(r",? got [^;]*| of [-+.\w]+(?= cannot be met)")
-
-
-def without_given(reason: str, names: Collection[str] = ()) -> str:
-    """A reason without what somebody sent: quoted words stay only when they are our own or declared names."""
-
-    def shown(match: re.Match[str]) -> str:
-        word = match.group()[1:-1]
-        return match.group() if word in names or word in _own_words() else "'…'"
-
-    return _GOT.sub("", _QUOTED.sub(shown, reason))
-
-
-@cache
-def _own_words() -> frozenset[str]:
-    """Keys, values and patterns of policies and parameters."""
-    schemas: list[dict[str, Any]] = []
-    names: list[str] = []
-    for kind in data_kinds():
-        names.append(kind.name)
-        schemas.append(policy_file(kind).model_json_schema(by_alias=True))
-        for catalogue in (kind.algorithms, kind.engines):
-            schemas += [entry.parameters.model_json_schema() for entry in catalogue]
-            names += catalogue.names()
-    return frozenset([*names, *(word for schema in schemas for word in _schema_words(schema))])
-
-
-def _schema_words(node: Any) -> Iterator[str]:
-    if isinstance(node, list):
-        for one in node:
-            yield from _schema_words(one)
-    elif isinstance(node, dict):
-        yield from node.get("properties", ())
-        own = [node.get("const"), node.get("pattern"), *node.get("enum", ())]
-        yield from (word for word in own if isinstance(word, str))
-        for one in node.values():
-            yield from _schema_words(one)

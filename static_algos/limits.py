@@ -43,8 +43,7 @@ def close_limits(table: Table, k: int, t: Fraction, references: Sequence[Referen
     for attribute, reference, steps in zip(table.schema.sensitive, references, units, strict=True):
         require_exact(len(table), int(reference.sum()), attribute, steps)
     trees = [one.hierarchy if isinstance(one, Category) else None for one in table.schema.sensitive]
-    pairs = zip(references, present_values(table), strict=True)
-    known = [np.union1d(np.flatnonzero(reference), present) for reference, present in pairs]
+    known = [_known(*pair) for pair in zip(references, table.sensitive.T, strict=True)]
     counts = [reference[own] for reference, own in zip(references, known, strict=True)]
     gaps = [_gaps(place[own]) for place, own in zip(places, known, strict=True)]
     nodes = [_no_nodes(own) if tree is None else tree.leaf_nodes[own] for tree, own in zip(trees, known, strict=True)]
@@ -68,6 +67,13 @@ def capped_limits(table: Table, k: int, caps: Sequence[Sequence[Cap]]) -> Limits
 def present_values(table: Table) -> list[NDArray[np.int64]]:
     """The values of each sensitive attribute that the table has, ascending."""
     return [np.unique(column).astype(np.int64) for column in table.sensitive.T]
+
+
+def _known(reference: Reference, column: NDArray[np.integer]) -> NDArray[np.int64]:
+    """The values that the reference or the column has, ascending."""
+    known = reference > 0
+    known[column] = True
+    return np.flatnonzero(known)
 
 
 def _among(present: NDArray[np.int64], caps: Sequence[Cap]) -> list[Cap]:
@@ -123,9 +129,17 @@ def _persons(table: Table) -> NDArray[np.int32]:
 
 def _side_by_side(table: Table, known: Sequence[NDArray[np.int64]]) -> NDArray[np.int32]:
     """The values of all attributes as places in one row of those that are known."""
-    columns = zip(known, table.sensitive.T, strict=True)
-    places = [np.searchsorted(own, column).astype(np.int32) for own, column in columns]
+    places = [_places(*pair) for pair in zip(known, table.sensitive.T, strict=True)]
     return np.column_stack(places) + _offsets([len(own) for own in known])[:-1].astype(np.int32)
+
+
+def _places(known: NDArray[np.int64], column: NDArray[np.integer]) -> NDArray[np.int32]:
+    """The place of each value of the column among those that are known: looked up, where that needs no more room."""
+    if not len(column) or known[-1] > 8 * len(column):
+        return np.searchsorted(known, column).astype(np.int32)
+    place = np.empty(known[-1] + 1, np.int32)
+    place[known] = np.arange(len(known))
+    return place[column]
 
 
 def _rules(

@@ -55,7 +55,9 @@ def recodings(table: Table, height: int, widths: Mapping[str, Sequence[float]]) 
     numbers = [attribute.name for attribute in table.schema.quasi if isinstance(attribute, Number)]
     for name in widths:
         if name not in numbers:
-            raise InfeasibleError(f"{name!r} is no number among the quasi-identifiers", parameter="widths")
+            raise InfeasibleError(
+                "only numbers among the quasi-identifiers have widths", parameter="widths", given=repr(name)
+            )
     return tuple(
         _category(attribute, column)
         if isinstance(attribute, Category)
@@ -144,8 +146,9 @@ def _run(attribute: Number, before: float, width: float) -> int:
     run = round(width / before) if before > 0 else 0
     if run < 1 or not math.isclose(run * before, width):
         raise InfeasibleError(
-            f"each width of {attribute.name!r} must be a multiple of the one before ({before:g}), got {width:g}",
+            f"each width of {attribute.name!r} must be a multiple of the one before ({before:g})",
             parameter="widths",
+            given=f"{width:g}",
             nearest=max(run, 1) * before,
         )
     return run

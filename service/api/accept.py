@@ -14,7 +14,9 @@ def chosen(accept: str | None, kinds: Sequence[str]) -> str:
     ranges = [_weighted(part) for part in accept.split(",")]
     best = max(kinds, key=lambda kind: (_quality(kind, ranges), -kinds.index(kind)))
     if _quality(best, ranges) <= 0:
-        raise ProblemError("not-acceptable", f"There is {', '.join(kinds)}.")
+        raise ProblemError(
+            "not-acceptable", f"Offered are {', '.join(kinds)}: name one of them in `Accept`, or leave it out."
+        )
     return best
 
 

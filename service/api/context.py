@@ -78,7 +78,9 @@ class _Token(SecurityBase):
         """Who is asking."""
         caller = _caller(request, await service_of(request))
         if self._scopes and not caller.may(*self._scopes):
-            raise ProblemError("forbidden", f"Needed is the scope {' or '.join(self._scopes)}.")
+            scopes = " or ".join(self._scopes)
+            needed = f"This needs a token with the scope {scopes}; whoever runs the service can make one."
+            raise ProblemError("forbidden", needed)
         return caller
 
 
@@ -105,5 +107,8 @@ async def visible_job(service: Service, caller: Caller, job_id: str) -> JobView:
     """A job that the caller may see; to others it is as if it were not there."""
     job = await service.read(service.store.get, job_id) if is_id(job_id) else None
     if job is None or not (job.token == caller.name or caller.may(Scope.READ_ALL)):
-        raise ProblemError("not-found", "There is no job with this id, or it is not yours.")
+        raise ProblemError(
+            "not-found",
+            "There is no job with this id, or it belongs to another token. GET /v1/jobs lists those that you may see.",
+        )
     return job

@@ -31,6 +31,11 @@ _SENTENCES = {
     "string_too_long": "must have at most {max_length} characters",
     "string_too_short": "must have at least {min_length} characters",
 }
+_TO_DO = {
+    "not-found": "The service has no such address; /openapi.json lists all of them.",
+    "method-not-allowed": "The address is right, the method is not; the header `Allow` names those that are.",
+    "wrong-range": "The range begins behind the end of the file; the header `Content-Range` says how long it is.",
+}
 _RETRY = {
     "too-many-jobs": "5",
     "not-ready": "2",
@@ -78,7 +83,7 @@ def install(app: FastAPI) -> None:
             kind = "method-not-allowed"
         if kind == "method-not-allowed":
             headers |= allowed or {"Allow": "GET, HEAD"}
-        return answer(problem(kind, f"{KINDS[kind].title}."), headers)
+        return answer(problem(kind, _TO_DO.get(kind, f"{KINDS[kind].title}.")), headers)
 
 
 def _allow(request: Request) -> dict[str, str]:

@@ -20,6 +20,7 @@ EXAMPLE: dict[str, Any] = {
     "guarantee": {"algorithm": "mondrian", "k": 5, "l": 2},
 }
 """A policy, for those who read the API's description."""
+NO_POLICY = "There is no stored policy of this name. GET /v1/policies lists those that there are."
 POLICY_PART = {"type": "string", "description": "the policy, YAML or JSON", "example": json.dumps(EXAMPLE)}
 """A policy as a part of a request."""
 FILE = {"type": "string", "format": "binary"}

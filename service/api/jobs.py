@@ -15,7 +15,7 @@ from fastapi.concurrency import run_in_threadpool
 from service.api.answers import JobAnswer, JobPage, as_json, shown_job
 from service.api.context import InService, JobId, Reader, Service, Submitter, visible_job
 from service.api.errors import documented
-from service.api.given_policy import EXAMPLE, FILE, HIERARCHIES_PART, POLICY_PART
+from service.api.given_policy import EXAMPLE, FILE, HIERARCHIES_PART, NO_POLICY, POLICY_PART
 from service.api.light import LightRoute
 from service.api.policy_reader import GivenPolicy
 from service.api.tokens import Caller, Scope
@@ -185,7 +185,7 @@ async def _policy(service: Service, caller: Caller, form: Form, *, for_table: bo
     name = (form.policy_name or b"").decode("utf-8", errors="replace")
     stored = await service.read(service.store.policy, name) if name.isprintable() else None
     if stored is None:
-        raise ProblemError("not-found", "There is no stored policy of this name.")
+        raise ProblemError("not-found", NO_POLICY)
     return await service.policies.read(caller.name, stored.text.encode(), for_table=for_table, stored=True)
 
 

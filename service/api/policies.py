@@ -13,12 +13,12 @@ from starlette.convertors import StringConvertor, register_url_convertor
 from service.api.answers import PolicyAnswer, PolicyCheck, PolicyList
 from service.api.context import Admin, Anybody, InService, Service
 from service.api.errors import documented
-from service.api.given_policy import EXAMPLE, HIERARCHIES_PART, POLICY_PART
+from service.api.given_policy import EXAMPLE, HIERARCHIES_PART, NO_POLICY, POLICY_PART
 from service.api.policy_reader import GivenPolicy
 from service.api.tokens import Caller
 from service.api.uploads import read_body, read_form
 from service.jobs import StoredPolicy
-from service.policy import PolicyError, Problem
+from service.policy import PolicyError, PolicyProblem
 from service.problems import Place, ProblemError, problem_of
 
 
@@ -120,7 +120,7 @@ async def put_policy(
     """Keep a policy; jobs may then name it. It must carry the name that it is stored under."""
     policy = await _given(request, service, caller)
     if policy.name != name:
-        raise PolicyError([Problem("name", "must be the name in the address")])
+        raise PolicyError([PolicyProblem("name", "must be the name in the address")])
     stored = StoredPolicy(name, policy.text, policy.fingerprint, time.time())
     if await run_in_threadpool(service.store.put_policy, stored):
         response.status_code = 201
@@ -138,7 +138,7 @@ async def get_policy(name: Name, service: InService, caller: Anybody) -> PolicyA
     del caller
     stored = await service.read(service.store.policy, name)
     if stored is None:
-        raise ProblemError("not-found", "There is no stored policy of this name.")
+        raise ProblemError("not-found", NO_POLICY)
     return PolicyAnswer.of(stored)
 
 
@@ -153,5 +153,5 @@ def delete_policy(name: Name, service: InService, caller: Admin) -> Response:
     """Jobs that were submitted with it keep it."""
     del caller
     if not service.store.drop_policy(name):
-        raise ProblemError("not-found", "There is no stored policy of this name.")
+        raise ProblemError("not-found", NO_POLICY)
     return Response(status_code=204)

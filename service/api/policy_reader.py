@@ -28,9 +28,8 @@ from fastapi.concurrency import run_in_threadpool
 
 from service.api.given_policy import given_policy
 from service.jobs.process import die_with_parent
-from service.policy import PolicyError, Problem, parse_policy
-from service.problems import Problem as HttpProblem
-from service.problems import ProblemError
+from service.policy import PolicyError, PolicyProblem, parse_policy
+from service.problems import Problem, ProblemError
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +67,7 @@ class _Question:
 
 @dataclass(frozen=True)
 class _Unusable:
-    problems: tuple[Problem, ...]
+    problems: tuple[PolicyProblem, ...]
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class _Fault:
     """A fault of ours, which the process has told to the log."""
 
 
-_Answer: TypeAlias = GivenPolicy | _Unusable | HttpProblem | _TooMuch | _Fault
+_Answer: TypeAlias = GivenPolicy | _Unusable | Problem | _TooMuch | _Fault
 
 
 class PolicyReader:
@@ -144,9 +143,13 @@ def _policy(answer: _Answer) -> GivenPolicy:
             raise PolicyError(answer.problems)
         case _TooMuch():
             raise PolicyError(
-                [Problem("", f"reading it takes more than {answer.of}; make its hierarchies smaller, or its numbers")]
+                [
+                    PolicyProblem(
+                        "", f"reading it takes more than {answer.of}; make its hierarchies smaller, or its numbers"
+                    )
+                ]
             )
-        case HttpProblem():
+        case Problem():
             raise ProblemError.of_problem(answer)
         case _Fault():
             raise RuntimeError("a policy could not be read")

@@ -84,7 +84,7 @@ async def get_result(job_id: JobId, request: Request, service: InService, caller
     kind = chosen(request.headers.get("accept"), tuple(_FORMATS))
     path = service.files.result(job.id, job.attempts) / f"result.{_FORMATS[kind]}"
     if job.kind != "anonymize" or not path.is_file():
-        raise ProblemError("not-found", "This job has no result, only a report.")
+        raise ProblemError("not-found", "This job has no result, only a report: GET /v1/jobs/ID/report.")
     name = f"{job.policy_name}.{_FORMATS[kind]}"
     return _ResultFile(path, media_type=kind, filename=name, headers={"Vary": "Accept"})
 

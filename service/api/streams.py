@@ -45,7 +45,10 @@ async def get_stream(
     for stream in (await _ask_all(service)).streams:
         if stream.name == name:
             return stream
-    raise ProblemError("not-found", "None of the workers that answer serves a stream of this name.")
+    raise ProblemError(
+        "not-found",
+        "No worker has a stream of this name. GET /v1/streams lists all streams, and workers that do not answer.",
+    )
 
 
 async def _ask_all(service: Service) -> StreamList:

@@ -202,7 +202,7 @@ class _Reader:
             self._sink = _Small(part, small[part], name.replace("\\", "/").rpartition("/")[2])
         else:
             allowed = ", ".join([*(self._tables if self._directory else ()), *small])
-            raise ProblemError("bad-upload", f"A part has an unknown name; known are {allowed}.")
+            raise ProblemError("bad-upload", f"A part has an unknown name; the names are {allowed}.")
         self._digest.update(f"\0{part}\0".encode())
 
     def _taken(self, part: str) -> int:
@@ -305,7 +305,9 @@ class _Meter:
             raise _too_large(self._part, self._limits.table_bytes)
         if self._unpacked > max(_SMALL, self._limits.ratio * self._packed):
             reason = f"is more than {self._limits.ratio} times larger when it is unpacked"
-            raise ProblemError("too-large", "The upload unpacks to too much.", [Place(path=self._part, reason=reason)])
+            raise ProblemError(
+                "too-large", "The upload is too large once it is unpacked.", [Place(path=self._part, reason=reason)]
+            )
 
 
 def _too_large(part: str, most: int) -> ProblemError:

@@ -1,7 +1,7 @@
 """Policies: what data is, what must hold, and where it flows, in one YAML or JSON file."""
 
 from service.policy.data import DataKind, data_kind, data_kinds, kind_of, policy_file, register
-from service.policy.errors import PolicyError, Problem
+from service.policy.errors import PolicyError, PolicyProblem
 from service.policy.file import DEFAULT, PolicyFile, StreamSection, TableSection
 from service.policy.policy import Policy, load_policy, parse_policy
 
@@ -11,7 +11,7 @@ __all__ = [
     "Policy",
     "PolicyError",
     "PolicyFile",
-    "Problem",
+    "PolicyProblem",
     "StreamSection",
     "TableSection",
     "data_kind",

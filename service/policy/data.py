@@ -19,7 +19,7 @@ import yaml
 from pydantic import BaseModel, Field, create_model
 
 from microdata import Progress, Sample, silent
-from service.policy.errors import PolicyError, Problem, unknown_name
+from service.policy.errors import PolicyError, PolicyProblem, unknown_name
 from service.policy.file import DEFAULT, PolicyFile, Section
 from static_algos import Catalogue, Entry
 
@@ -84,7 +84,7 @@ class TableCheck(Protocol):
         """Rows that it does not."""
 
     @property
-    def problems(self) -> Sequence[Problem]:
+    def problems(self) -> Sequence[PolicyProblem]:
         """Why a run would stop."""
 
     @property
@@ -165,7 +165,7 @@ class DataKind(ABC):
         """Refuse a schema that is too large to be looked at: everything that is wrong in it would be described."""
 
     @abstractmethod
-    def schema(self, section: Any, beside: Beside, problems: list[Problem]) -> Any:
+    def schema(self, section: Any, beside: Beside, problems: list[PolicyProblem]) -> Any:
         """What the section means, with the files that it names. None where `problems` were found."""
 
     @abstractmethod
@@ -180,7 +180,7 @@ class DataKind(ABC):
     def check_feasible(self, models: Sequence[Any], schema: Any) -> None:
         """Raise `InfeasibleError` or `SchemaError` where no data of this schema could satisfy the models."""
 
-    def not_guaranteed(self, entry: Entry[Any], given: dict[str, Any]) -> list[Problem]:  # noqa: ARG002 - as above
+    def not_guaranteed(self, entry: Entry[Any], given: dict[str, Any]) -> list[PolicyProblem]:  # noqa: ARG002 - as above
         """Models of other algorithms that are asked of this one; they are taken out of what is given."""
         return []
 

@@ -8,14 +8,14 @@ from itertools import islice
 from typing import NamedTuple
 
 from microdata import PortcullisError
-from microdata.errors import nearest_hint
+from microdata.errors import given_hint, nearest_hint
 
 MAX_PROBLEMS = 100
 """Problems of one policy that are told."""
 _LONGEST_NAME = 100
 
 
-class Problem(NamedTuple):
+class PolicyProblem(NamedTuple):
     """One thing that is wrong with a policy."""
 
     path: str
@@ -29,14 +29,13 @@ class Problem(NamedTuple):
 
     def __str__(self) -> str:
         where = f"{self.path}: " if self.path else ""
-        given = f", given {self.given}" if self.given else ""
-        return f"{where}{self.reason}{given}{nearest_hint(self.nearest)}"
+        return f"{where}{self.reason}{given_hint(self.given)}{nearest_hint(self.nearest)}"
 
 
 class PolicyError(PortcullisError):
     """A policy that cannot be used. `problems` lists everything that is wrong with it."""
 
-    def __init__(self, problems: Iterable[Problem], source: str = "") -> None:
+    def __init__(self, problems: Iterable[PolicyProblem], source: str = "") -> None:
         self.problems = _first(problems)
         self.source = source
         head = f"{source}: " if source else ""
@@ -47,12 +46,12 @@ class PolicyError(PortcullisError):
             super().__init__(f"{head}{len(self.problems)} problems{lines}")
 
 
-def _first(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+def _first(problems: Iterable[PolicyProblem]) -> tuple[PolicyProblem, ...]:
     """As many as somebody may want to read: a small text can be wrong in a hundred thousand places."""
     found = tuple(islice(problems, MAX_PROBLEMS + 1))
     if len(found) <= MAX_PROBLEMS:
         return found
-    return (*found[:-1], Problem("", f"there are more problems; these are the first {MAX_PROBLEMS}"))
+    return (*found[:-1], PolicyProblem("", f"there are more problems; these are the first {MAX_PROBLEMS}"))
 
 
 def dotted(path: Iterable[str | int]) -> str:
@@ -86,10 +85,10 @@ def unknown_key(key: str, known: Sequence[str]) -> str:
     return f"unknown key; {hint}"
 
 
-def unknown_name(given: object, known: Sequence[str]) -> Problem:
+def unknown_name(given: object, known: Sequence[str]) -> PolicyProblem:
     """The reason for refusing a name, with all known ones and the nearest; its path is left to the caller."""
     hint = _meant(given, known) if isinstance(given, str) else ""
-    return Problem("", f"must be one of {', '.join(known)}" + (f" ({hint})" if hint else ""), shown(given))
+    return PolicyProblem("", f"must be one of {', '.join(known)}" + (f" ({hint})" if hint else ""), shown(given))
 
 
 def _meant(given: str, known: Sequence[str]) -> str:

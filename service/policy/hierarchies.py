@@ -168,7 +168,7 @@ class Hierarchies:
         builder = validated(BUILDERS[name], source, at)
         leaves, levels = builder.shape()
         if leaves > MAX_LEAVES:
-            raise HierarchyError(f"at most {MAX_LEAVES} leaves are built, these parameters make {leaves:.12g}")
+            raise HierarchyError(f"at most {MAX_LEAVES} leaves are built", given=f"parameters that make {leaves:.12g}")
         self._take(int(leaves), levels)
         return builder.build()
 
@@ -214,4 +214,4 @@ def _check_labels(source: Mapping[str, Any]) -> None:
         elif isinstance(node, list):
             stack.extend(node)
         elif isinstance(node, float | bool):
-            raise HierarchyError(f"label {node!r} is not a text; write it in quotes")
+            raise HierarchyError("a label is not a text; write it in quotes", given=repr(node))

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from microdata import InfeasibleError, SchemaError, Words, missing_extensions, system_words
 from service.codec import DEFAULT_FORMAT
 from service.policy.data import Beside, DataKind, kind_of, policy_file
-from service.policy.errors import PolicyError, Problem, shown, unknown_name
+from service.policy.errors import PolicyError, PolicyProblem, dotted, shown, unknown_name
 from service.policy.file import PolicyFile, StreamSection, TableSection
 from service.policy.fingerprint import fingerprint
 from service.policy.text import parse_text, read_policy_text
@@ -122,7 +122,7 @@ def parse_policy(
     kind = kind_of(given)
     kind.bound(given.get("schema"))
     file = validated(policy_file(kind), given)
-    problems: list[Problem] = []
+    problems: list[PolicyProblem] = []
     schema = kind.schema(file.schema_, Beside(base, sent), problems)
     parameters = _parameters(file, kind, problems)
     if problems or schema is None or parameters is None:
@@ -134,13 +134,12 @@ def parse_policy(
     return policy
 
 
-def located(error: SchemaError) -> Problem:
-    """Schema errors begin with the role that they are about."""
-    role, _, reason = str(error).partition(": ")
-    return Problem(f"schema.{role}", reason)
+def located(error: SchemaError) -> PolicyProblem:
+    """A schema that contradicts itself as a problem of the policy."""
+    return PolicyProblem(dotted(("schema", *filter(None, [error.at]))), error.reason, error.given)
 
 
-def _parameters(file: PolicyFile, kind: DataKind, problems: list[Problem]) -> BaseModel | None:
+def _parameters(file: PolicyFile, kind: DataKind, problems: list[PolicyProblem]) -> BaseModel | None:
     given = dict(file.guarantee)
     name = given.pop("algorithm", None)
     at = ("guarantee",)
@@ -161,11 +160,11 @@ def _parameters(file: PolicyFile, kind: DataKind, problems: list[Problem]) -> Ba
         return None
     known = (*kind.algorithms.names(), *kind.engines.names())
     problems.append(unknown_name(name, known)._replace(path="guarantee.algorithm"))
-    problems.extend(Problem("guarantee.algorithm", missing) for missing in missing_extensions())
+    problems.extend(PolicyProblem("guarantee.algorithm", missing) for missing in missing_extensions())
     return None
 
 
-def _contradictions(policy: Policy) -> list[Problem]:
+def _contradictions(policy: Policy) -> list[PolicyProblem]:
     """What is well-formed but cannot work."""
     problems = []
     if policy.stream is not None and policy.kind != "stream":
@@ -181,13 +180,13 @@ def _contradictions(policy: Policy) -> list[Problem]:
     return problems
 
 
-def at_parameter(error: InfeasibleError) -> Problem:
+def at_parameter(error: InfeasibleError) -> PolicyProblem:
     """An infeasible request as a problem of the policy."""
     path = "guarantee" if error.parameter == "guarantee" else f"guarantee.{error.parameter}"
-    return Problem(path, error.reason, nearest=error.nearest)
+    return PolicyProblem(path, error.reason, error.given, error.nearest)
 
 
-def _needs(what: str, names: tuple[str, ...], given: str | None) -> Problem:
+def _needs(what: str, names: tuple[str, ...], given: str | None) -> PolicyProblem:
     if not names:
-        return Problem("data", f"{what} of this kind of data cannot be made safe: no algorithm is for it")
-    return Problem("guarantee.algorithm", f"{what} needs one of {', '.join(names)}", shown(given))
+        return PolicyProblem("data", f"{what} of this kind of data cannot be made safe: no algorithm is for it")
+    return PolicyProblem("guarantee.algorithm", f"{what} needs one of {', '.join(names)}", shown(given))

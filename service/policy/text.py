@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from service.policy.errors import PolicyError, Problem, shown
+from service.policy.errors import PolicyError, PolicyProblem, shown
 
 MAX_BYTES = 1024 * 1024
 MAX_NODES = 200_000
 MAX_DEPTH = 60
 MAX_DIGITS = 400
+_GIVEN_TWICE = "a key is there twice in one mapping"
 _TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 _TOO_LONG = f"more than {MAX_BYTES} characters, aliases expanded"
 _TOO_MANY = f"more than {MAX_NODES} values, aliases expanded; put large hierarchies into CSV files"
@@ -60,8 +61,8 @@ def parse_text(text: str, *, json_only: bool = False) -> dict[str, Any]:
     return value
 
 
-def _refused(reason: str) -> PolicyError:
-    return PolicyError([Problem("", reason)])
+def _refused(reason: str, given: str = "") -> PolicyError:
+    return PolicyError([PolicyProblem("", reason, given)])
 
 
 def _parse_json_or_yaml(text: str) -> Any:
@@ -112,16 +113,12 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
         counts = Counter(key for key, _ in pairs)
-        raise _refused(_given_twice(next(key for key, count in counts.items() if count > 1)))
+        raise _refused(_GIVEN_TWICE, shown(next(key for key, count in counts.items() if count > 1)))
     return result
 
 
-def _given_twice(key: str) -> str:
-    return f"key {shown(key)} is given twice in one mapping"
-
-
 def _no_constant(name: str) -> Any:
-    raise _refused(f"numbers must be finite, given {name}")
+    raise _refused("numbers must be finite", name)
 
 
 def _whole(text: str) -> int:
@@ -161,8 +158,9 @@ def _parse_yaml(text: str) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        what = ", ".join(part for part in (error.context, error.problem) if part)
-        raise _refused(f"YAML syntax{where}: {what}") from None
+        # What the parser was at is in its own words; what it found there it quotes.
+        what = f": {error.context}" if error.context else ""
+        raise _refused(f"YAML syntax{where}{what}", error.problem or "") from None
     except yaml.YAMLError:
         raise _refused("YAML syntax: a character that YAML does not allow") from None
     return reader.value
@@ -218,7 +216,7 @@ class _Reader:
 
     def _alias(self, event: Any, anchor: str | None) -> None:
         if anchor is None or anchor not in self._anchored:
-            raise _refused(f"alias {shown(anchor)} has no anchor before it, or contains itself")
+            raise _refused("an alias has no anchor before it, or contains itself", shown(anchor))
         if self._open and self._open[-1].wants_key:
             raise _wrong_key(event)
         value, size = self._anchored[anchor]
@@ -266,7 +264,7 @@ class _Open:
 
     def take_key(self, event: Any) -> None:
         if event.value in self.value:
-            raise yaml.MarkedYAMLError(None, None, _given_twice(event.value), event.start_mark)
+            raise yaml.MarkedYAMLError(_GIVEN_TWICE, None, shown(event.value), event.start_mark)
         self.key = event.value
 
     def add(self, value: Any) -> None:
@@ -279,7 +277,7 @@ class _Open:
 
 
 def _wrong_key(event: Any) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(None, None, "a key must be a text", event.start_mark)
+    return yaml.MarkedYAMLError("a key must be a text", None, None, event.start_mark)
 
 
 def _scalar(text: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from service.policy.errors import PolicyError, Problem, dotted, shown, unknown_key
+from service.policy.errors import PolicyError, PolicyProblem, dotted, shown, unknown_key
 
 Model = TypeVar("Model", bound=BaseModel)
 Path = tuple[str | int, ...]
@@ -25,7 +25,7 @@ def validated(model: type[Model], given: Mapping[str, Any], at: Path = ()) -> Mo
         text = json.dumps(given)
     except (TypeError, ValueError, RecursionError):
         raise PolicyError(
-            [Problem(dotted(at), "must consist of mappings, lists, texts, numbers and booleans")]
+            [PolicyProblem(dotted(at), "must consist of mappings, lists, texts, numbers and booleans")]
         ) from None
     try:
         return model.model_validate_json(text, strict=True)
@@ -33,7 +33,7 @@ def validated(model: type[Model], given: Mapping[str, Any], at: Path = ()) -> Mo
         raise PolicyError(_problem(model, details, at) for details in error.errors(include_url=False)) from None
 
 
-def _problem(model: type[BaseModel], details: ErrorDetails, at: Path) -> Problem:
+def _problem(model: type[BaseModel], details: ErrorDetails, at: Path) -> PolicyProblem:
     below, models = _place(model, details["loc"])
     path = at + below
     given = details["input"]
@@ -42,23 +42,23 @@ def _problem(model: type[BaseModel], details: ErrorDetails, at: Path) -> Problem
         case "extra_forbidden":
             _, around = _place(model, details["loc"][:-1])
             known = {key for one in around for key in _fields(one)}
-            return Problem(dotted(path), unknown_key(str(details["loc"][-1]), sorted(known)))
+            return PolicyProblem(dotted(path), unknown_key(str(details["loc"][-1]), sorted(known)))
         case "missing":
-            return Problem(dotted(path), "is missing")
+            return PolicyProblem(dotted(path), "is missing")
         case "union_tag_not_found":
             name = str(context["discriminator"]).strip("'")
             allowed = " or ".join(repr(_words(one)[name]) for one in models)
-            return Problem(dotted((*path, name)), f"is missing; must be {allowed}")
+            return PolicyProblem(dotted((*path, name)), f"is missing; must be {allowed}")
         case "union_tag_invalid":
             name = str(context["discriminator"]).strip("'")
             allowed = " or ".join(str(context["expected_tags"]).split(", "))
-            return Problem(dotted((*path, name)), f"must be {allowed}", shown(context["tag"]))
+            return PolicyProblem(dotted((*path, name)), f"must be {allowed}", shown(context["tag"]))
         case "dict_type" | "model_type" | "model_attributes_type":
-            return Problem(dotted(path), "must be a mapping", shown(given))
+            return PolicyProblem(dotted(path), "must be a mapping", shown(given))
         case _:
             reason = details["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
             nearest = context.get("ge", context.get("le"))
-            return Problem(dotted(path), reason, "" if isinstance(given, dict) else shown(given), nearest)
+            return PolicyProblem(dotted(path), reason, "" if isinstance(given, dict) else shown(given), nearest)
 
 
 def _place(model: type[BaseModel], loc: Path) -> tuple[Path, list[type[BaseModel]]]:
