@@ -1,14 +1,20 @@
-"""Plots as markup: tables with bars in them, and a histogram.
+"""Plots as markup: tables with bars in them, and a histogram. The markup itself is in `parts.html.jinja`.
 
-Bars are small SVG drawings with widths in percent, so that they fit any screen while the text beside them keeps its
-size. That is some kilobytes where a plotting library in the page would be megabytes, and needs no script.
+Jinja2 makes the pages and escapes what it is given. Bars are small SVG drawings by hand, with widths in percent, so
+that they fit any screen while the text beside them keeps its size, and colours from the page's style, light or dark.
+That is some kilobytes where a plotting library in the page would be megabytes, and needs no script.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from html import escape
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+_COLORS = ("one", "two")
 
 
 class Bar(NamedTuple):
@@ -41,26 +47,30 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
+@cache
+def parts() -> Any:
+    """The macros of `parts.html.jinja`."""
+    environment = Environment(
+        loader=PackageLoader("service.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=False
+    )
+    environment.filters |= {"percent": percent, "number": number}
+    environment.globals["br"] = Markup("<br>")
+    return environment.get_template("parts.html.jinja").module
+
+
 def card(title: str, explanation: str, *body: str, wide: bool = False) -> str:
-    """A figure with its title and a sentence that says how to read it."""
-    kind = "card wide" if wide else "card"
-    return f'<section class="{kind}"><h2>{escape(title)}</h2><p>{escape(explanation)}</p>{"".join(body)}</section>'
+    """A figure with its title and a sentence that says how to read it; its body is made of other parts."""
+    return str(parts().card(title, explanation, Markup("".join(body)), wide))  # noqa: S704 - made of escaped parts
 
 
 def tile(value: str, label: str, note: str = "") -> str:
     """A number that matters."""
-    below = f"<small>{escape(note)}</small>" if note else ""
-    return f'<div class="tile"><b>{escape(value)}</b><span>{escape(label)}</span>{below}</div>'
+    return str(parts().tile(value, label, note))
 
 
 def bars(lines: Iterable[Bar], series: Sequence[str] = (), *, top: float = 1.0) -> str:
     """A bar chart of shares; `series` names the bars of each line where there are several."""
-    body = "".join(
-        f'<tr><th scope="row">{escape(line.label)}</th><td>{_strip(line.values, top)}</td>'
-        f'<td class="value">{_values(line.values)}</td></tr>'
-        for line in lines
-    )
-    return f'{_legend(series)}<table class="bars"><tbody>{body}</tbody></table>'
+    return str(parts().bars(list(lines), list(zip(series, _COLORS, strict=False)), top))
 
 
 def bullet(asked: float, achieved: float | None, *, more_is_safer: bool, holds: bool) -> str:
@@ -68,70 +78,24 @@ def bullet(asked: float, achieved: float | None, *, more_is_safer: bool, holds: 
     top = 1.25 * max(asked, achieved or 0.0) or 1.0
     limit, reached = 100 * asked / top, 100 * min(achieved if achieved is not None else top, top) / top
     start, width = (limit, 100 - limit) if more_is_safer else (0.0, limit)
-    state = "good" if holds else "bad"
-    return (
-        '<svg class="bullet" width="100%" height="18" aria-hidden="true">'
-        '<rect class="track" width="100%" height="18"/>'
-        f'<rect class="allowed" x="{start:.2f}%" width="{width:.2f}%" height="18"/>'
-        f'<rect class="{state}" y="6" width="{reached:.2f}%" height="6"/>'
-        f'<line class="limit" x1="{limit:.2f}%" x2="{limit:.2f}%" y1="1" y2="17"/></svg>'
-    )
+    return str(parts().bullet(start, width, reached, limit, holds))
 
 
 def histogram(columns: Sequence[tuple[int, int, float]], axis: str, *, show: Callable[[float], str] = number) -> str:
     """Vertical bars; each column is (first, last, height), and the first is written below where it fits."""
     highest = max((height for _, _, height in columns), default=0) or 1
-    step = 100 / max(len(columns), 1)
     every = max(1, -(-len(columns) // 6))
-    drawn = []
-    for place, (first, last, value) in enumerate(columns):
-        height = 130 * value / highest
-        told = f"<title>{first:,} – {last:,}: {show(value)}</title>"
-        drawn.append(
-            f'<rect class="one" x="{(place + 0.08) * step:.2f}%" y="{146 - height:.1f}" '
-            f'width="{step * 0.84:.2f}%" height="{height:.1f}">{told}</rect>'
-        )
-        if place % every == 0:
-            drawn.append(f'<text x="{(place + 0.5) * step:.2f}%" y="162">{first:,}</text>')
-    return (
-        f'<svg class="histogram" width="100%" height="186" role="img" aria-label="{escape(axis)}">{"".join(drawn)}'
-        f'<line x1="0" x2="100%" y1="146" y2="146"/><text class="axis" x="50%" y="182">{escape(axis)}</text>'
-        f'<text class="axis most" x="0" y="11">{show(highest)}</text></svg>'
-    )
+    drawn = [
+        {
+            "height": 130 * value / highest,
+            "told": f"{first:,} – {last:,}: {show(value)}",
+            "label": f"{first:,}" if place % every == 0 else "",
+        }
+        for place, (first, last, value) in enumerate(columns)
+    ]
+    return str(parts().histogram(drawn, 100 / max(len(columns), 1), show(highest), axis))
 
 
 def facts(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """A plain table; the first column names the line."""
-    top = "".join(f'<th scope="col">{escape(one)}</th>' for one in head)
-    body = "".join(
-        f'<tr><th scope="row">{escape(line[0])}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in line[1:])}</tr>'
-        for line in lines
-    )
-    return f'<table class="facts"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
-
-
-def _legend(series: Sequence[str]) -> str:
-    if not series:
-        return ""
-    names = "".join(
-        f'<li><svg width="12" height="12" aria-hidden="true"><rect class="{color}" width="12" height="12" rx="2"/>'
-        f"</svg>{escape(name)}</li>"
-        for name, color in zip(series, ("one", "two"), strict=False)
-    )
-    return f'<ul class="legend">{names}</ul>'
-
-
-def _strip(values: Sequence[float], top: float) -> str:
-    height = 12 if len(values) == 1 else 9
-    drawn = "".join(
-        f'<rect class="track" y="{place * (height + 2)}" width="100%" height="{height}" rx="2"/>'
-        f'<rect class="{color}" y="{place * (height + 2)}" width="{100 * min(value / top, 1):.2f}%" '
-        f'height="{height}" rx="2"/>'
-        for place, (value, color) in enumerate(zip(values, ("one", "two"), strict=False))
-    )
-    total = len(values) * (height + 2) - 2
-    return f'<svg class="strip" width="100%" height="{total}" aria-hidden="true">{drawn}</svg>'
-
-
-def _values(values: Sequence[float]) -> str:
-    return "<br>".join(escape(percent(value)) for value in values)
+    return str(parts().facts(head, list(lines)))

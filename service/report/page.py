@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from html import escape
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 
-from service.report.figures import Bar, bars, bullet, card, facts, histogram, number, percent, tile
+from markupsafe import Markup
+
+from service.report.figures import Bar, bars, bullet, card, facts, histogram, number, parts, percent, tile
 from service.report.replay_sections import ReplayReport
 from service.report.sections import (
     Asked,
@@ -37,70 +38,66 @@ def report_html(report: TableReport) -> str:
         *([refused_card(report.rows.refused)] if report.rows.refused else []),
         details_card(report.asked, report.details),
     ]
-    return page(title, header(report, title) + tiles(report) + f'<div class="cards">{"".join(cards)}</div>')
+    return page(title, header(report, title) + tiles(report) + group("cards", cards))
 
 
 def page(title: str, body: str) -> str:
     """A whole page with the style of all reports."""
     style = files("service.report").joinpath("page.css").read_text(encoding="utf-8")
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(title)}</title><style>{style}</style></head><body><main>{body}</main></body></html>\n"
-    )
+    return str(parts().page(title, Markup(style), Markup(body)))  # noqa: S704 - ours, and made of escaped parts
+
+
+def group(kind: str, members: Iterable[str]) -> str:
+    """Parts side by side: `cards` or `tiles`."""
+    return str(parts().group(kind, [Markup(one) for one in members]))  # noqa: S704 - made of escaped parts
 
 
 def header(report: TableReport | ReplayReport, title: str) -> str:
     """What was asked, how it went, and whether the result may be released."""
-    state, words = ("good", "The guarantee holds") if report.holds else ("bad", "The guarantee does not hold")
     asked = ", ".join(
         f"{name} = {_short(value)}" for name, value in report.asked.parameters.items() if value not in (None, {}, [])
     )
-    warning = (
-        '<p class="warning">Made with a seed, which makes it repeatable: for experiments, not for release.</p>'
-        if report.repeatable
-        else ""
-    )
     how = f"{report.asked.algorithm or 'no algorithm'} · {asked} · {number(report.seconds)} s"
-    return (
-        f'<header><h1>{escape(title)}</h1><p class="state {state}">{words} in every class.</p>'
-        f"<p>{escape(how)}</p>{warning}</header>"
-    )
+    return str(parts().header(title, report.holds, how, report.repeatable))
 
 
 def tiles(report: TableReport) -> str:
     """The numbers that people ask for first."""
     rows, risk = report.rows, report.risk
     error = report.queries.median
-    return (
-        '<div class="tiles">'
-        + tile(number(rows.published), "rows published", f"of {number(rows.given)}")
-        + tile(percent(rows.suppressed_share), "suppressed", f"{number(rows.suppressed)} rows")
-        + tile(
-            number(report.sizes.classes if report.sizes else 0),
-            "classes",
-            f"{number(report.sizes.fewest_persons)} persons or more" if report.sizes else "",
-        )
-        + tile(percent(report.loss.mean), "mean loss")
-        + tile(percent(risk.after.highest), "highest risk of a row", f"{percent(risk.before.highest)} before")
-        + tile("–" if error is None else percent(error), "median query error")
-        + "</div>"
+    return group(
+        "tiles",
+        [
+            tile(number(rows.published), "rows published", f"of {number(rows.given)}"),
+            tile(percent(rows.suppressed_share), "suppressed", f"{number(rows.suppressed)} rows"),
+            tile(
+                number(report.sizes.classes if report.sizes else 0),
+                "classes",
+                f"{number(report.sizes.fewest_persons)} persons or more" if report.sizes else "",
+            ),
+            tile(percent(report.loss.mean), "mean loss"),
+            tile(percent(risk.after.highest), "highest risk of a row", f"{percent(risk.before.highest)} before"),
+            tile("–" if error is None else percent(error), "median query error"),
+        ],
     )
 
 
 def results_card(results: list[Result]) -> str:
     """Achieved against asked."""
-    lines = "".join(
-        f'<tr><th scope="row">{escape(_named(one))}</th>'
-        f"<td>{bullet(one.asked, one.achieved, more_is_safer=one.more_is_safer, holds=one.holds)}</td>"
-        f'<td class="value">{"✓" if one.holds else "✗"} {number(one.achieved)}<small>{_limit(one)}</small></td></tr>'
+    lines = [
+        {
+            "name": _named(one),
+            "drawn": Markup(bullet(one.asked, one.achieved, more_is_safer=one.more_is_safer, holds=one.holds)),  # noqa: S704
+            "holds": one.holds,
+            "achieved": one.achieved,
+            "limit": _limit(one),
+        }
         for one in results
-    )
+    ]
     return card(
         "Asked and achieved",
         "The bar shows the least safe class. It has to end in the shaded part; the line is what was asked.",
-        f'<table class="bars"><tbody>{lines}</tbody></table>',
+        parts().results(lines),
     )
 
 
@@ -194,7 +191,7 @@ def refused_card(refused: list[Refused]) -> str:
 def details_card(asked: Asked, details: Mapping[str, object]) -> str:
     """Parameters and what the algorithm says, for those who want to know."""
     text = json.dumps({"asked": asked.model_dump(), "details": details}, indent=2, ensure_ascii=False)
-    return f'<details class="card wide"><summary>Parameters and details</summary><pre>{escape(text)}</pre></details>'
+    return str(parts().details(text))
 
 
 def _named(one: Result | Measure) -> str:

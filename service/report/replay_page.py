@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from service.report.figures import Bar, bars, card, histogram, number, percent, tile
-from service.report.page import details_card, header, page, refused_card, results_card
+from service.report.page import details_card, group, header, page, refused_card, results_card
 from service.report.replay_sections import Delays, Point, ReplayReport
 
 
@@ -23,7 +23,7 @@ def replay_html(report: ReplayReport) -> str:
         *([refused_card(report.refused)] if report.refused else []),
         details_card(report.asked, report.engine),
     ]
-    return page(title, header(report, title) + tiles(report) + f'<div class="cards">{"".join(cards)}</div>')
+    return page(title, header(report, title) + tiles(report) + group("cards", cards))
 
 
 SUPPRESSED = "Share of the decided events that never leave, since too few persons came within the delay."
@@ -35,17 +35,18 @@ REUSED = "Share of the released events that left alone, with a box published bef
 def tiles(report: ReplayReport) -> str:
     """The numbers that people ask for first."""
     delays = report.delays
-    return (
-        '<div class="tiles">'
-        + tile(number(report.released), "events released", f"of {number(report.events)}")
-        + tile(percent(report.suppressed_share), "suppressed", f"{number(report.suppressed)} events")
-        + tile(number(report.clusters), "clusters")
-        + tile("–" if report.loss is None else percent(report.loss), "mean loss")
-        + tile("–" if report.largest_share is None else percent(report.largest_share), "largest share", SHARE)
-        + tile("–" if report.workload_error is None else percent(report.workload_error), "workload error", QUERIES)
-        + tile(number(delays.p50 if delays else None), "median delay", "events")
-        + tile(number(delays.max if delays else None), "longest delay", "events")
-        + "</div>"
+    return group(
+        "tiles",
+        [
+            tile(number(report.released), "events released", f"of {number(report.events)}"),
+            tile(percent(report.suppressed_share), "suppressed", f"{number(report.suppressed)} events"),
+            tile(number(report.clusters), "clusters"),
+            tile("–" if report.loss is None else percent(report.loss), "mean loss"),
+            tile("–" if report.largest_share is None else percent(report.largest_share), "largest share", SHARE),
+            tile("–" if report.workload_error is None else percent(report.workload_error), "workload error", QUERIES),
+            tile(number(delays.p50 if delays else None), "median delay", "events"),
+            tile(number(delays.max if delays else None), "longest delay", "events"),
+        ],
     )
 
 
