@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -59,7 +60,7 @@ def main() -> None:
     table = dataset.table(ADULT_ROWS)
     publication = raw(table)
     groups = groups_of(publication)
-    calls = [
+    calls: list[tuple[str, Callable[[], object]]] = [
         ("grouping rows by class", partial(groups_of, publication)),
         *((named(model), partial(finding, model, groups)) for model in MODELS),
         ("whole audit, in memory", partial(audit, table, publication, MODELS)),

@@ -155,7 +155,7 @@ def glance(record: Mapping[str, Any]) -> dict[str, list[tuple[str, ...]]]:
     results = {name: one["results"] for name, one in record["benchmarks"].items()}
     last, groups = record["last"]["headlines"], {}
     for title, headlines in GROUPS.items():
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for one in headlines:
             value, before = record["headlines"].get(one.key), last.get(one.key)
             if value is None:

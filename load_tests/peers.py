@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from load_tests.audit_speed import groups_of, named, raw
 from load_tests.generators import ADULT_MISSING, ADULT_ROWS, PEER_QUASI, Dataset, adult_like, real_adult
 from load_tests.harness import arguments, best_of, print_machine, print_table, write_json
 from microdata import Category, Hierarchy, Publication, Table, interval_hierarchy
-from privacy import BetaLikeness, KAnonymity, Model, TCloseness, audit
+from privacy import BetaLikeness, Finding, KAnonymity, Model, TCloseness, audit
 from privacy.audit import finding
 from static_algos import Burel, Mondrian, Sabre, StaticAlgorithm
 
@@ -180,11 +181,15 @@ def compete(contest: Contest, table: Table, peers: Peers) -> list[Row]:
     return rows
 
 
+def _checked(model: Model, publication: Publication) -> Finding:
+    return finding(model, groups_of(publication))
+
+
 def check(table: Table, peers: Peers) -> list[Row]:
     """How long checking the raw table takes, with pyCANON and with our models, and whether both say the same."""
     publication, rows = raw(table), []
     for key, model in CHECKS.items():
-        timing = best_of(lambda model=model: finding(model, groups_of(publication)))
+        timing = best_of(partial(_checked, model, publication))
         row: Row = {"check": named(model), "classes": len(publication.boxes), "ours, seconds": timing.best}
         try:
             found = peers.answer("pycanon", check=key)

@@ -35,7 +35,7 @@ from service.demo import POLICY
 from service.kafka import KafkaError, KafkaSettings, Partition, Reader, connect
 from service.sample import sample_events
 from service.worker.state import State
-from tests.kafka.real_kafka import RealKafka
+from tests.service.kafka.real_kafka import RealKafka
 
 K = POLICY["guarantee"]["k"]
 PARTITIONS = 4
@@ -90,12 +90,12 @@ class Arena:
         self.policy.write_text(yaml.safe_dump(policy))
         self.log = (directory / "workers.log").open("ab")
         self.workers: list[subprocess.Popen[bytes]] = []
-        settings = KafkaSettings(bootstrap_servers=bootstrap)
-        admin = connect(settings).admin()
+        kafka = KafkaSettings(bootstrap_servers=bootstrap)
+        admin = connect(kafka).admin()
         for topic in ("orders.raw", "orders.safe", "orders.dead"):
             admin.create_topic(topic, PARTITIONS)
         admin.close()
-        self.connection = connect(settings)
+        self.connection = connect(kafka)
         self.persons: dict[int, str] = {}
         self.fed = 0
         self.poison = 0

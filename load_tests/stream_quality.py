@@ -98,7 +98,7 @@ def run(kind: type[Engine], table: Table, **given: Any) -> Outcome:
     """The whole table as a stream, in pushes of 1,000, and the end."""
     engine = kind(table.schema, words=seeded_words(1), **given)
     positions = np.arange(len(table))
-    batch = Batch(positions, positions * 1e-3, table.persons, table.quasi, table.sensitive)
+    batch = Batch(positions, positions.astype(np.float64) * 1e-3, table.persons, table.quasi, table.sensitive)
     started = time.process_time()
     releases = [engine.push(batch.take(slice(at, at + PUSH))) for at in range(0, len(table), PUSH)]
     releases.append(engine.flush())

@@ -27,7 +27,7 @@ from service.broker import Broker
 from service.kafka import KafkaError, KafkaSettings, Partition, connect
 from service.ports import free_port
 from service.sample import sample_events
-from tests.kafka.real_kafka import RealKafka
+from tests.service.kafka.real_kafka import RealKafka
 
 GROUP = "portcullis.orders"
 EVENTS = 20
@@ -133,8 +133,8 @@ class Workers:
         """End the first and start it again under the same name; it is the first again."""
         self.kill()
         self.add(PORTCULLIS_WORKER_INSTANCE="named")
-        for order in (self._arena.workers, self._ports):
-            order.insert(0, order.pop())
+        self._arena.workers.insert(0, self._arena.workers.pop())
+        self._ports.insert(0, self._ports.pop())
 
     def freeze(self) -> None:
         """Stop the first for a while."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import product
@@ -33,7 +33,7 @@ class Setting:
 
     name: str
     table: Callable[[int], Table]
-    parameters: dict[str, object]
+    parameters: Mapping[str, object]
     rows: int = 200_000
 
     @property

@@ -24,7 +24,7 @@ import yaml
 
 from load_tests.harness import arguments, print_machine, print_table, write_json
 from service.demo import POLICY
-from service.kafka import Client, Committed, KafkaError, KafkaSettings, Partition, connect
+from service.kafka import Client, Committed, KafkaError, KafkaSettings, Partition, RecordBatch, connect
 from service.policy import parse_policy
 from service.ports import free_port
 from service.sample import sample_events
@@ -33,7 +33,7 @@ from service.worker.metrics import Metrics
 from service.worker.settings import WorkerSettings
 from service.worker.stream import stream_of
 from service.worker.warmup import spare_the_collector, warm_up
-from tests.kafka.real_kafka import RealKafka
+from tests.service.kafka.real_kafka import RealKafka
 
 PARTITIONS = 2
 BATCH = 5_000
@@ -106,7 +106,8 @@ def pass_through(client: Client, source: str, target: str, events: int) -> float
     consumer.resume(consumer.assignment())
     decoder, taken, started = msgspec.json.Decoder(), 0, time.perf_counter()
     while taken < events:
-        end, cycle = time.monotonic() + INTERVAL, []
+        end = time.monotonic() + INTERVAL
+        cycle: list[RecordBatch] = []
         while time.monotonic() < end and taken + sum(map(len, cycle)) < events:
             cycle += consumer.poll(0.1, 20_000)
         token = consumer.group_token()
@@ -159,7 +160,7 @@ def anonymize(client: Client, source: str, target: str, events: int) -> tuple[fl
 def measure(kind: str, name: str, events: int) -> tuple[object, ...]:
     """One row of the table."""
     with broker(kind) as bootstrap, tempfile.TemporaryDirectory():
-        client = connect(KafkaSettings(bootstrap_servers=bootstrap, client=name))  # type: ignore[arg-type]
+        client = connect(KafkaSettings(bootstrap_servers=bootstrap, client=name))
         admin = client.admin()
         for topic in ("raw", "passed", "safe"):
             admin.create_topic(topic, PARTITIONS)
@@ -192,4 +193,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -47,7 +47,7 @@ def push_all(case: str, table: Table) -> float:
     kind, given = CASES[case]
     engine = kind(table.schema, words=seeded_words(1), k=6, window=WINDOW, **given)
     positions = np.arange(len(table))
-    batch = Batch(positions, positions * 1e-3, table.persons, table.quasi, table.sensitive)
+    batch = Batch(positions, positions.astype(np.float64) * 1e-3, table.persons, table.quasi, table.sensitive)
     longest = 0.0
     for start in range(0, len(table), PUSH):
         began = time.process_time()

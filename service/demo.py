@@ -9,7 +9,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -44,8 +44,10 @@ _READ_SECONDS = 30.0
 _STOP_SECONDS = 60.0
 """For the producer to end what it is at; without its broker it would complain."""
 _SEED = 2010
-_START_SECONDS = 600.0
-"""The first start ever compiles the kernels, which takes a minute or two on a slow machine."""
+_START_SECONDS = 3600.0
+"""The first start ever compiles the kernels: a minute or two, more on a busy machine. Whoever dies is noticed."""
+_TOLD_EVERY = 15.0
+"""Seconds between two words of patience."""
 
 POLICY: dict[str, Any] = {
     "name": "orders",
@@ -86,11 +88,21 @@ class Demo:
 
     `traced` makes the order's number a public field, so that the audit can join input and output. Never do that with
     data that matters: it undoes the anonymization for whoever sees both topics. Where nothing is traced, people look
-    on: they get the console too.
+    on: they get the console too. `waiting` is told now and then for how many seconds the worker is not ready yet.
     """
 
-    def __init__(self, directory: Path, events: int, *, rate: int | None, traced: bool, port: int = 0) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        events: int,
+        *,
+        rate: int | None,
+        traced: bool,
+        port: int = 0,
+        waiting: Callable[[float], None] = lambda _: None,
+    ) -> None:
         self.produced = 0
+        self._waiting = waiting
         self._events = events
         self._rate = rate
         self._traced = traced
@@ -123,10 +135,10 @@ class Demo:
             self._start(
                 "run", str(self._policy_path), "--bootstrap", self.bootstrap, "--status-port", str(self._status_port)
             )
-            _eventually(self._ready, "the worker does not get ready")
+            _eventually(self._ready, "the worker does not get ready", self._waiting)
             if not self._traced:
-                place = ["--port", str(self._console_port), "--data", str(self._data)]
-                self._start("serve", *place, "--worker", self.status_url.rstrip("/"))
+                where = ["--port", str(self._console_port), "--data", str(self._data)]
+                self._start("serve", *where, "--worker", self.status_url.rstrip("/"))
             self._producer.start()
         except BaseException:
             self.__exit__()
@@ -245,9 +257,9 @@ class Demo:
         reader = self._client().reader()
         whole: dict[str, dict[str, Any]] = {}
         for number in range(_PARTITIONS):
-            place = Partition("orders.safe", number)
-            low, high = reader.watermarks(place)
-            for batch in reader.read(place, low, high, _READ_SECONDS):
+            partition = Partition("orders.safe", number)
+            low, high = reader.watermarks(partition)
+            for batch in reader.read(partition, low, high, _READ_SECONDS):
                 for value in batch.values:
                     cluster = msgspec.json.decode(value or b"{}")
                     known = whole.setdefault(cluster["cluster"], cluster)
@@ -268,12 +280,12 @@ class Writer:
         self._begun: int | None = None
         """Where the topic ended before the batch was tried for the first time."""
 
-    def write(self, place: Partition, values: list[bytes]) -> bool:
+    def write(self, partition: Partition, values: list[bytes]) -> bool:
         """Whether they are there now; if not, try the same ones again."""
         try:
             self._open()
-            if not self._arrived(place):
-                self._transact(place, values)
+            if not self._arrived(partition):
+                self._transact(partition, values)
         except FinalError:
             raise
         except KafkaError:
@@ -290,16 +302,16 @@ class Writer:
             self._producer.init_transactions()
             self._is_open = True
 
-    def _arrived(self, place: Partition) -> bool:
+    def _arrived(self, partition: Partition) -> bool:
         """Whether an earlier try has worked, though nobody said so."""
-        end = self._reader.watermarks(place).high
+        end = self._reader.watermarks(partition).high
         if self._begun is None:
             self._begun = end
-        return any(len(batch) > 0 for batch in self._reader.read(place, self._begun, end, _READ_SECONDS))
+        return any(len(batch) > 0 for batch in self._reader.read(partition, self._begun, end, _READ_SECONDS))
 
-    def _transact(self, place: Partition, values: list[bytes]) -> None:
+    def _transact(self, partition: Partition, values: list[bytes]) -> None:
         self._producer.begin()
-        self._producer.produce(place, values)
+        self._producer.produce(partition, values)
         self._producer.flush()
         self._producer.commit()
 
@@ -327,9 +339,13 @@ def _publication(
     return Publication(table, classes, boxes)
 
 
-def _eventually(done: Any, complaint: str) -> None:
-    deadline = time.monotonic() + _START_SECONDS
+def _eventually(done: Any, complaint: str, waiting: Callable[[float], None] = lambda _: None) -> None:
+    started = told = time.monotonic()
     while not done():
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now > started + _START_SECONDS:
             raise PortcullisError(complaint)
+        if now >= told + _TOLD_EVERY:
+            waiting(now - started)
+            told = now
         time.sleep(0.1)

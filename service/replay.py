@@ -31,9 +31,9 @@ from microdata import (
 )
 from service.codec import Events, JsonCodec, read_events
 from service.policy import Policy
+from service.publishing.departure import Departure
 from service.publishing.gate import Gate, box_key
 from service.publishing.messages import MessageEncoder
-from service.publishing.publication import Publication
 from service.publishing.rows import Rows
 from service.report import Asked, DelayBin, Delays, Point, Refused, ReplayReport, Result
 from stream_algos import Batch, Engine, InOrder, Release, Workload
@@ -227,8 +227,8 @@ class Replay:
         self._remember(step)
         leaving = self._in_order.pass_on(release, step.pending) if self._in_order else release
         self.tally.left(leaving)
-        publication = Publication(leaving, self._rows.find(leaving.members))
-        messages = self._encoder.encode(publication, self._rows).get(0, [])
+        departure = Departure(leaving, self._rows.find(leaving.members))
+        messages = self._encoder.encode(departure, self._rows).get(0, [])
         out.writelines(message + b"\n" for message in messages)
         self._forget(step)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -418,23 +417,25 @@ class Castle(Engine):
         """Open cluster of each row."""
         return np.zeros(len(slots), np.int64)
 
-    @abstractmethod
+    # What a formation brings. Not abstract: `Castle(…)` is one of its formations, which a type checker cannot know.
+
     def _new_state(self, capacity: int, published: Published) -> Any:
         """An empty ring of this capacity, with what the formation knows beside it."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _hold_rows(self, clusters: NDArray[np.int64], positions: NDArray[np.int64], *columns: NDArray[Any]) -> None:
         """Hold rows that were held before, in these clusters."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _take_rows(
         self, done: int, due: NDArray[np.int64], positions: NDArray[np.int64], *columns: NDArray[Any]
     ) -> int:
         """Take rows from the one on that is not done yet, and decide what is due; NONE when all is done."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _flush_rows(self) -> bool:
         """Decide what is held; False where more words are needed first."""
+        raise NotImplementedError
 
     def _make_room(self, more: int) -> None:
         """See to it that the ring can take so many rows, so that no slot is used twice within a kernel call."""

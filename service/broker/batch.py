@@ -23,7 +23,7 @@ _OFFSET = struct.Struct(">q")
 _LEADER_EPOCH_ZERO = bytes(4)
 
 
-class Batch(NamedTuple):
+class StoredBatch(NamedTuple):
     """The bytes of a batch, and its header."""
 
     data: bytes | memoryview
@@ -61,19 +61,19 @@ class Batch(NamedTuple):
         """Whether it is a marker rather than data."""
         return bool(self.attributes & _CONTROL)
 
-    def stamped(self, offset: int) -> "Batch":
+    def stamped(self, offset: int) -> "StoredBatch":
         """The same batch at its place in the log, in bytes of its own."""
         data = b"".join((_OFFSET.pack(offset), self.data[8:LENGTH_FROM], _LEADER_EPOCH_ZERO, self.data[16:]))
         return self._replace(base_offset=offset, leader_epoch=0, data=data)
 
 
-def parse(data: bytes | memoryview) -> Batch:
+def parse(data: bytes | memoryview) -> StoredBatch:
     """One batch, as it stands."""
     header: tuple[int, ...] = HEADER.unpack_from(data)
-    return Batch(data, *header)
+    return StoredBatch(data, *header)
 
 
-def received(records: bytes | None, max_bytes: int) -> Iterator[Batch]:
+def received(records: bytes | None, max_bytes: int) -> Iterator[StoredBatch]:
     """The batches that a producer sent, checked: complete, of format 2, sound, data, not too large."""
     view = memoryview(records or b"")
     if len(view) < HEADER.size:
@@ -102,7 +102,7 @@ def _length(view: memoryview) -> int:
     return int(length)
 
 
-def marker(producer_id: int, producer_epoch: int, *, commit: bool) -> Batch:
+def marker(producer_id: int, producer_epoch: int, *, commit: bool) -> StoredBatch:
     """A control batch that ends a transaction in one partition."""
     key = struct.pack(">hh", 0, 1 if commit else 0)
     value = struct.pack(">hi", 0, 0)
@@ -113,7 +113,7 @@ def marker(producer_id: int, producer_epoch: int, *, commit: bool) -> Batch:
     return assembled(fields, bytes((len(record) * 2,)) + record)
 
 
-def assembled(fields: tuple[int, ...], records: bytes) -> Batch:
+def assembled(fields: tuple[int, ...], records: bytes) -> StoredBatch:
     """A batch of the header fields behind the checksum and of encoded records."""
     body = struct.pack(">hiqqqhii", *fields) + records
     length = CHECKSUM_FROM - LENGTH_FROM + len(body)

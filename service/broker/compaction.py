@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from kafka import errors as kp
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from service.broker.batch import HEADER, Batch, assembled, parse
+from service.broker.batch import HEADER, StoredBatch, assembled, parse
 
 
 class _Range(Protocol):
@@ -20,12 +20,12 @@ class _Range(Protocol):
     def last_offset(self) -> int: ...
 
 
-def records_of(batch: Batch) -> Iterator[Any]:
+def records_of(batch: StoredBatch) -> Iterator[Any]:
     """The records of a batch: the only place where a broker looks inside."""
     yield from DefaultRecordBatch(batch.data)
 
 
-def compacted(batches: list[Batch], aborted: Iterable[_Range]) -> list[Batch] | None:
+def compacted(batches: list[StoredBatch], aborted: Iterable[_Range]) -> list[StoredBatch] | None:
     """Settled batches without superseded and aborted records and without markers.
 
     None when a batch is compressed with something that this Python cannot read: then everything stays.
@@ -40,14 +40,14 @@ def compacted(batches: list[Batch], aborted: Iterable[_Range]) -> list[Batch] | 
     return [batch for batch in thinned if batch is not None]
 
 
-def _is_aborted(batch: Batch, skipped: list[_Range]) -> bool:
+def _is_aborted(batch: StoredBatch, skipped: list[_Range]) -> bool:
     return batch.is_transactional and any(
         each.producer_id == batch.producer_id and each.first_offset <= batch.base_offset < each.last_offset
         for each in skipped
     )
 
 
-def _thinned(batch: Batch, latest: dict[bytes, int]) -> Batch | None:
+def _thinned(batch: StoredBatch, latest: dict[bytes, int]) -> StoredBatch | None:
     """The batch with the latest records only, at their old offsets; None when none is left."""
     records = list(records_of(batch))
     kept = [record for record in records if latest[record.key] == record.offset]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kafka import errors as kp
 
-from service.broker.batch import Batch, marker
+from service.broker.batch import StoredBatch, marker
 from service.broker.compaction import compacted
 
 _REMEMBERED_BATCHES = 5  # a producer has at most this many requests under way
@@ -41,7 +41,7 @@ class PartitionLog:
         self.compact = compact
         self._size = 0
         self._size_when_compacted = 0
-        self._batches: list[Batch] = []
+        self._batches: list[StoredBatch] = []
         self._bases: list[int] = []
         self._producers: dict[int, _Producer] = {}
         self._open: dict[int, int] = {}  # by producer: where its open transaction begins
@@ -53,7 +53,7 @@ class PartitionLog:
         """Behind the last record whose fate is known: where a reader of committed records stops."""
         return min(self._open.values(), default=self.end)
 
-    def append(self, batch: Batch) -> int:
+    def append(self, batch: StoredBatch) -> int:
         """Write a producer's batch; its offset, also when the very same batch is here already."""
         if batch.producer_id >= 0:
             duplicate = self._check_sequence(batch)
@@ -68,7 +68,7 @@ class PartitionLog:
         self._forget()
         return offset
 
-    def _check_sequence(self, batch: Batch) -> int | None:
+    def _check_sequence(self, batch: StoredBatch) -> int | None:
         """Refuse what comes from a fenced producer or out of order; the offset of what is here already."""
         producer = self._producers.get(batch.producer_id)
         if producer is None:
@@ -101,7 +101,7 @@ class PartitionLog:
             producer.recent.clear()
         self._forget()
 
-    def _write(self, batch: Batch) -> int:
+    def _write(self, batch: StoredBatch) -> int:
         stored = batch.stamped(self.end)
         self._batches.append(stored)
         self._bases.append(stored.base_offset)
@@ -142,7 +142,7 @@ class PartitionLog:
         """The aborted transactions that touch a range of offsets."""
         return [each for each in self._aborted if each.last_offset >= start and each.first_offset < stop]
 
-    def batches_since(self, timestamp: int) -> list[Batch]:
+    def batches_since(self, timestamp: int) -> list[StoredBatch]:
         """The batches, markers included, with a record of this time or later."""
         return [each for each in self._batches if each.max_timestamp >= timestamp]
 

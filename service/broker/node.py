@@ -8,7 +8,7 @@ from uuid import uuid4
 from kafka import errors as kp
 
 from service.broker.groups import Groups
-from service.broker.topics import Topics
+from service.broker.topics import BrokerTopics
 from service.broker.transactions import Transactions
 
 NODE_ID = 1
@@ -21,7 +21,7 @@ class Node:
 
     host: str
     port: int
-    topics: Topics
+    topics: BrokerTopics
     groups: Groups
     transactions: Transactions
     auto_create_topics: bool

@@ -17,7 +17,7 @@ from microdata.errors import PortcullisError
 from service.broker.apis import API_VERSIONS, APIS, NEWEST_API_VERSIONS, Api, supported
 from service.broker.groups import Groups
 from service.broker.node import Call, Node
-from service.broker.topics import Topics
+from service.broker.topics import BrokerTopics
 from service.broker.transactions import Transactions
 from service.ports import PortError, port_error
 
@@ -52,7 +52,7 @@ class Broker:
         auto_create_topics: bool = False,
     ) -> None:
         _require_loopback(host)
-        topics, groups = Topics(retention_bytes), Groups()
+        topics, groups = BrokerTopics(retention_bytes), Groups()
         transactions = Transactions(topics, groups)
         self._node = Node(host, port, topics, groups, transactions, auto_create_topics)
         self._server: asyncio.Server | None = None

@@ -80,7 +80,7 @@ class Topic:
         return configured if configured >= 0 else self.retention_bytes
 
 
-class Topics:
+class BrokerTopics:
     """All topics of the broker."""
 
     def __init__(self, retention_bytes: int) -> None:

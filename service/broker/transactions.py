@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from kafka import errors as kp
 
 from service.broker.groups import Groups, Place
-from service.broker.topics import Topics
+from service.broker.topics import BrokerTopics
 
 MAX_EPOCH = 32_767
 MAX_TIMEOUT_MS = 900_000
@@ -29,7 +29,7 @@ class Transaction:
 class Transactions:
     """The transaction coordinator."""
 
-    def __init__(self, topics: Topics, groups: Groups) -> None:
+    def __init__(self, topics: BrokerTopics, groups: Groups) -> None:
         self._topics = topics
         self._groups = groups
         self._by_id: dict[str, Transaction] = {}

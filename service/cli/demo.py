@@ -44,8 +44,10 @@ def demo(
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)  # its parts end with it, as after Ctrl-C
     with TemporaryDirectory(prefix="portcullis-") as directory:
-        say("Starting broker and worker; the very first time, kernels are compiled for a minute.")
-        show = Demo(Path(directory), events, rate=None if exit_ else rate, traced=exit_, port=port)
+        say("Starting broker and worker; the very first time, kernels are compiled for a minute or two.")
+        show = Demo(
+            Path(directory), events, rate=None if exit_ else rate, traced=exit_, port=port, waiting=_ask_for_patience
+        )
         with show:
             try:
                 _tell(show, hint=not exit_)
@@ -54,6 +56,10 @@ def demo(
                 say("stopping")
             if exit_:
                 _report(show)
+
+
+def _ask_for_patience(seconds: float) -> None:
+    say(f"  {seconds:.0f} s: the worker compiles its kernels; it finds them in the cache the next time")
 
 
 def _tell(show: Demo, *, hint: bool) -> None:

@@ -73,7 +73,7 @@ class JobRunner:
         self._woken, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
         os.set_blocking(self._woken, False)
-        self._slots = [_Slot(limits.memory) for _ in range(limits.processes)]
+        self._seats = [_Seat(limits.memory) for _ in range(limits.processes)]
         self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
         self._due = dict.fromkeys(("renew", "sweep", "tidy"), 0.0)
 
@@ -96,7 +96,7 @@ class JobRunner:
 
     def ready(self) -> int:
         """Number of processes that wait for a task or work on one."""
-        return sum(slot.ready for slot in self._slots) if self._thread.is_alive() else 0
+        return sum(seat.ready for seat in self._seats) if self._thread.is_alive() else 0
 
     def _run(self) -> None:
         while not self._stopping:
@@ -106,26 +106,26 @@ class JobRunner:
                 # Its message may quote a statement with its values.
                 log.error("jobs: %s; trying again", type(error).__name__)  # noqa: TRY400
                 time.sleep(1.0)
-        for slot in self._slots:
-            slot.kill()
-            if slot.job is not None:
-                self._store.give_back(slot.job)
-                self._files.drop_result(slot.job.id, slot.job.attempts)
+        for seat in self._seats:
+            seat.kill()
+            if seat.job is not None:
+                self._store.give_back(seat.job)
+                self._files.drop_result(seat.job.id, seat.job.attempts)
 
     def _cycle(self) -> None:
-        for slot in self._slots:
-            slot.start()
+        for seat in self._seats:
+            seat.start()
         self._look_at_leases()  # first: after a pause of the machine our own would look like those of the dead
         if self._is_due("sweep", _SWEEP_SECONDS):
             self._sweep()
-        for slot in self._slots:
-            if slot.is_free() and not self._claim(slot):
+        for seat in self._seats:
+            if seat.is_free() and not self._claim(seat):
                 break
-        objects = [self._woken, *(handle for slot in self._slots for handle in slot.handles())]
+        objects = [self._woken, *(handle for seat in self._seats for handle in seat.handles())]
         if self._woken in wait(objects, _LOOK_SECONDS):
             os.read(self._woken, 1 << 16)
-        for slot in self._slots:
-            self._listen(slot)
+        for seat in self._seats:
+            self._listen(seat)
 
     def _is_due(self, what: str, seconds: float) -> bool:
         now = time.monotonic()
@@ -134,7 +134,7 @@ class JobRunner:
         self._due[what] = now + seconds
         return True
 
-    def _claim(self, slot: _Slot) -> bool:
+    def _claim(self, seat: _Seat) -> bool:
         job = self._store.claim(self._name, self._limits.lease)
         if job is None:
             return False
@@ -144,7 +144,7 @@ class JobRunner:
         except OSError:
             self._store.give_back(job)
             raise
-        slot.give(job, task)
+        seat.give(job, task)
         return True
 
     def _task(self, job: Job) -> Task:
@@ -159,72 +159,72 @@ class JobRunner:
         )
 
     def _look_at_leases(self) -> None:
-        busy = [slot for slot in self._slots if slot.job is not None]
+        busy = [seat for seat in self._seats if seat.job is not None]
         if not busy:
             return
         if self._is_due("renew", self._limits.lease / 4):
-            self._store.renew(self._name, self._limits.lease, [slot.job.id for slot in busy if slot.job is not None])
+            self._store.renew(self._name, self._limits.lease, [seat.job.id for seat in busy if seat.job is not None])
         held = {(one.id, one.attempt): one.cancel for one in self._store.held(self._name)}
-        for slot in busy:
-            assert slot.job is not None
-            cancel = held.get((slot.job.id, slot.job.attempts))
+        for seat in busy:
+            assert seat.job is not None
+            cancel = held.get((seat.job.id, seat.job.attempts))
             if cancel is None:
                 # Somebody took us for dead and the job is not ours any more.
-                slot.kill()
-                self._files.drop_result(slot.job.id, slot.job.attempts)
-                slot.job = None
+                seat.kill()
+                self._files.drop_result(seat.job.id, seat.job.attempts)
+                seat.job = None
             elif cancel:
-                slot.cancel()
-            elif slot.busy_seconds() > self._limits.seconds:
-                slot.kill()
-                slot.outcome = _Outcome("failed", problem("job-too-long", f"The limit is {self._limits.seconds:g} s."))
+                seat.cancel()
+            elif seat.busy_seconds() > self._limits.seconds:
+                seat.kill()
+                seat.outcome = _Outcome("failed", problem("job-too-long", f"The limit is {self._limits.seconds:g} s."))
 
-    def _listen(self, slot: _Slot) -> None:
-        while (message := slot.hear()) is not None:
-            self._heard(slot, message)
-        if slot.outcome is None and slot.too_deaf():
-            slot.kill()
-            slot.outcome = _Outcome("cancelled")
-        code = slot.died()
-        if code is not None and slot.outcome is None:
+    def _listen(self, seat: _Seat) -> None:
+        while (message := seat.hear()) is not None:
+            self._heard(seat, message)
+        if seat.outcome is None and seat.too_deaf():
+            seat.kill()
+            seat.outcome = _Outcome("cancelled")
+        code = seat.died()
+        if code is not None and seat.outcome is None:
             how = f"signal {-code}" if code < 0 else f"exit status {code}"
             reason = f"It ended with {how}; signal 9 often means that the machine ran out of memory."
-            slot.outcome = _Outcome("failed", problem("job-killed", reason))
-        if slot.job is None:
-            slot.outcome = None
-        elif slot.outcome is not None:
-            self._end(slot, slot.job, slot.outcome)
+            seat.outcome = _Outcome("failed", problem("job-killed", reason))
+        if seat.job is None:
+            seat.outcome = None
+        elif seat.outcome is not None:
+            self._end(seat, seat.job, seat.outcome)
 
-    def _heard(self, slot: _Slot, message: Message) -> None:
+    def _heard(self, seat: _Seat, message: Message) -> None:
         match message:
             case Ready():
-                slot.ready = True
-                log.info("a job process is ready after %.1f s", slot.age())
+                seat.ready = True
+                log.info("a job process is ready after %.1f s", seat.age())
             case Step():
-                if slot.job is not None and slot.should_tell(message.phase):
-                    self._store.progress(slot.job, message.phase, message.done, message.total)
+                if seat.job is not None and seat.should_tell(message.phase):
+                    self._store.progress(seat.job, message.phase, message.done, message.total)
             case Done():
-                slot.outcome = _Outcome("succeeded", report=message.report)
+                seat.outcome = _Outcome("succeeded", report=message.report)
             case Failed():
-                slot.outcome = _Outcome("failed", message.problem)
-                slot.ready = slot.ready and not message.last
+                seat.outcome = _Outcome("failed", message.problem)
+                seat.ready = seat.ready and not message.last
             case Stopped():
-                slot.outcome = _Outcome("cancelled")
+                seat.outcome = _Outcome("cancelled")
 
-    def _end(self, slot: _Slot, job: Job, outcome: _Outcome) -> None:
+    def _end(self, seat: _Seat, job: Job, outcome: _Outcome) -> None:
         """Write down how a job ended. Where the database does not answer, the outcome is kept and this is repeated."""
         state = outcome.state
         own = self._store.finish(job, state, failed=outcome.problem, report=outcome.report)
         if not own:
             state = "cancelled"
             own = self._store.finish(job, state)
-        slot.job = slot.outcome = None
+        seat.job = seat.outcome = None
         if state != "succeeded" or not own:
             self._files.drop_result(job.id, job.attempts)
         if own:
             self._files.drop_upload(job.id)
-            self._ended(state, slot.busy_seconds())
-            log.info("a job %s after %.1f s", state, slot.busy_seconds())
+            self._ended(state, seat.busy_seconds())
+            log.info("a job %s after %.1f s", state, seat.busy_seconds())
 
     def _sweep(self) -> None:
         for job_id in self._store.take_up():
@@ -242,8 +242,8 @@ class JobRunner:
             self._files.drop_upload(job_id)
 
 
-class _Slot:
-    """A place for one job: a process and its successors."""
+class _Seat:
+    """Where one job at a time is done: a process and its successors."""
 
     def __init__(self, memory: int) -> None:
         self._memory = memory

@@ -45,7 +45,7 @@ def work(task: Task, progress: Progress) -> str:
     except Cancelled:
         raise
     except PortcullisError as error:
-        raise ProblemError.of(error, policy.fields() if policy else ()) from None
+        raise ProblemError.of(error) from None
 
 
 def _anonymize(policy: Policy, task: Task, progress: Progress) -> str:

@@ -1,6 +1,6 @@
 """What the worker needs of Kafka, and nothing else.
 
-Two adapters implement these protocols with the same behaviour; `tests/kafka` holds both to it, on two
+Two adapters implement these protocols with the same behaviour; `tests/service/kafka` holds both to it, on two
 brokers. They raise only the errors of `service.kafka.errors`. Nothing here may be shared between threads.
 """
 

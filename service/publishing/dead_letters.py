@@ -8,12 +8,12 @@ from service.codec.events import Refused
 from service.kafka import Partition
 
 
-def dead_letter(place: Partition, refused: Refused) -> bytes:
+def dead_letter(partition: Partition, refused: Refused) -> bytes:
     """Where a refused record is and why it was refused; never what it holds."""
     return msgspec.json.encode(
         {
-            "topic": place.topic,
-            "partition": place.number,
+            "topic": partition.topic,
+            "partition": partition.number,
             "offset": refused.offset,
             "field": refused.field,
             "reason": refused.reason.code,

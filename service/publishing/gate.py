@@ -1,7 +1,8 @@
 """The gate: the last check before anything leaves, on the very rows that are about to be encoded.
 
-Engines assert their guarantee; the gate decides. It shares no code with them and knows nothing of how a cluster came to
-be: it looks at the rows, the box and the models of the policy. It runs at every publication and at every republication.
+Engines assert their guarantee; the gate decides. It uses the same models as they do, and knows nothing of how a cluster
+came to be: it looks at the rows, the box and the models of the policy. It runs at every publication and at every
+republication.
 """
 
 from __future__ import annotations

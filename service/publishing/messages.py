@@ -10,12 +10,12 @@ from collections import defaultdict
 
 from microdata import Boxes, Schema
 from service.codec import Codec, Emit, Leaving
-from service.publishing.publication import Publication
+from service.publishing.departure import Departure
 from service.publishing.rows import Rows
 
 
 class MessageEncoder:
-    """Encodes the publications of one stream for an output of so many partitions."""
+    """Encodes the departures of one stream for an output of so many partitions."""
 
     def __init__(self, schema: Schema, codec: Codec, emit: Emit, partitions: int) -> None:
         self._schema = schema
@@ -23,11 +23,11 @@ class MessageEncoder:
         self._emit = emit
         self._partitions = partitions
 
-    def encode(self, publication: Publication, rows: Rows) -> dict[int, list[bytes]]:
+    def encode(self, departure: Departure, rows: Rows) -> dict[int, list[bytes]]:
         """Messages by output partition."""
         messages: dict[int, list[bytes]] = defaultdict(list)
-        clusters = publication.clusters
-        sensitive, public = rows.values(publication.rows)
+        clusters = departure.clusters
+        sensitive, public = rows.values(departure.rows)
         boxes = Boxes(self._schema, clusters.lo, clusters.hi)
         leaving = Leaving(clusters.ids, boxes, clusters.starts, sensitive, public)
         for number, written in zip(clusters.ids.tolist(), self._codec.encode(leaving, self._emit), strict=True):

@@ -14,7 +14,7 @@ from service.policy import load_policy
 from service.settings import read_settings_file, settings_of
 from service.worker.loop import Worker
 from service.worker.metrics import Metrics
-from service.worker.process import Job, supervise, work
+from service.worker.process import Duty, supervise, work
 from service.worker.settings import WorkerSettings
 from service.worker.stream import stream_of
 
@@ -52,15 +52,15 @@ def run_command(
     kafka = _kafka(bootstrap, client)
     given = {"on_stop": on_stop, "accept_loss": accept_loss or None, "create_topics": create_topics or None}
     settings = settings_of(WorkerSettings, given | {"status_port": status_port})
-    jobs = []
+    duties = []
     for policy in policies:
         stream_of(load_policy(policy), settings)
-        jobs += [Job(policy, kafka, settings) for _ in range(workers)]
-    jobs = [replace(job, settings=settings.of_process(place, len(jobs))) for place, job in enumerate(jobs)]
-    if len(jobs) > 1:
-        raise typer.Exit(supervise(jobs))
+        duties += [Duty(policy, kafka, settings) for _ in range(workers)]
+    duties = [replace(duty, settings=settings.of_process(number, len(duties))) for number, duty in enumerate(duties)]
+    if len(duties) > 1:
+        raise typer.Exit(supervise(duties))
     log_to_stderr()
-    work(jobs[0])
+    work(duties[0])
 
 
 def drain_command(

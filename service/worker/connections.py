@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, contextmanager
 
 from microdata import PersonKey
 from service.codec import CODECS
-from service.kafka import Client, FinalError, KafkaError, Reader, reach
+from service.kafka import Client, FinalError, KafkaError, Partition, Reader, reach
 from service.publishing.messages import MessageEncoder
 from service.worker.heard import HeardReader
 from service.worker.metrics import Metrics
@@ -93,7 +93,10 @@ class Connections:
             self._opened, self._is_open = opened.pop_all(), True
 
     def _heard(self, reader: Reader) -> HeardReader:
-        return HeardReader(reader, lambda place: self._metrics.step(f"reading {place.topic}/{place.number} again"))
+        def heard(partition: Partition) -> None:
+            self._metrics.step(f"reading {partition.topic}/{partition.number} again")
+
+        return HeardReader(reader, heard)
 
     def _told_once(self, error: KafkaError | TopicError, said: str) -> str:
         """Say what is waited for unless it was said just before; what is said now."""

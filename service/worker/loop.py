@@ -35,8 +35,8 @@ from service.kafka import (
     RecordBatch,
     RetriableError,
 )
+from service.publishing.departure import Departure
 from service.publishing.messages import commit_tick
-from service.publishing.publication import Publication
 from service.worker.connections import Connections
 from service.worker.metrics import Metrics
 from service.worker.ownership import Ownership
@@ -161,14 +161,14 @@ class Worker:
         except (FinalError, FatalError):
             raise
         except GoneError as gone:
-            place = Partition(gone.topic, gone.partition)
+            partition = Partition(gone.topic, gone.partition)
             try:
-                self._pass_over(place)
+                self._pass_over(partition)
             except FinalError:
                 raise
             except KafkaError as error:
                 self._reading.note(error)
-                self._owned.let_go(place)
+                self._owned.let_go(partition)
         except KafkaError as error:
             self._reading.note(error)
             self._stop.wait(min(timeout, self._reading.pause))
@@ -177,66 +177,66 @@ class Worker:
             return batches
         return []
 
-    def _pass_over(self, place: Partition) -> None:
+    def _pass_over(self, partition: Partition) -> None:
         """Events were gone from the input before they were taken: stop, or where that is accepted, count them."""
         self._catch_up()
-        partition = self._owned.running.get(place)
-        if partition is None or not self._owned.topics_hold():
+        own = self._owned.running.get(partition)
+        if own is None or not self._owned.topics_hold():
             return
-        low, high = self._connections.consumer.watermarks(place)
-        if low <= partition.position <= high:
-            raise RetriableError(f"{place.topic}/{place.number}: offset {partition.position} was out of range")
-        if not self._settings.accept_loss or low <= partition.position:
+        low, high = self._connections.consumer.watermarks(partition)
+        if low <= own.position <= high:
+            raise RetriableError(f"{partition.topic}/{partition.number}: offset {own.position} was out of range")
+        if not self._settings.accept_loss or low <= own.position:
             self._owned.halt(
-                place,
-                f"{place.topic}/{place.number}: offset {partition.position} is gone from the input, which begins at "
+                partition,
+                f"{partition.topic}/{partition.number}: offset {own.position} is gone from the input, which begins at "
                 f"{low} now; raise its retention, or start with --accept-loss to count what is missing as suppressed",
             )
             return
-        log.warning("%s/%d: offsets %d to %d are gone and count as suppressed", *place, partition.position, low - 1)
-        partition.pass_over(low)
-        self._connections.consumer.seek(place, low)
+        log.warning("%s/%d: offsets %d to %d are gone and count as suppressed", *partition, own.position, low - 1)
+        own.pass_over(low)
+        self._connections.consumer.seek(partition, low)
 
     # -- decode, push ------------------------------------------------------------------------------------------------
 
     def _decode_and_push(self, batch: RecordBatch) -> None:
         """The engine decides in its own thread; what it decides is `fresh` until a transaction has committed it."""
-        partition = self._owned.running[batch.partition]
+        own = self._owned.running[batch.partition]
         events = self._connections.codec.decode(batch)
         thread = self._engines[batch.partition.number % len(self._engines)]
-        push = thread.submit(partition.take, events, int(batch.offsets[-1]) + 1, self._clock())
-        self._pushes.append((batch.partition, partition, push))
+        push = thread.submit(own.take, events, int(batch.offsets[-1]) + 1, self._clock())
+        self._pushes.append((batch.partition, own, push))
 
     def _catch_up(self) -> None:
         """Wait until the engines have taken everything that was handed to them."""
         pushes, self._pushes = self._pushes, []
-        for place, partition, push in pushes:
+        for partition, own, push in pushes:
             push.exception()
-            if self._owned.running.get(place) is partition:  # what was revoked meanwhile is somebody else's
-                self._owned.guarded(place, push.result)
+            if self._owned.running.get(partition) is own:  # what was revoked meanwhile is somebody else's
+                self._owned.guarded(partition, push.result)
 
     def _expire(self) -> None:
         next_turn = self._clock() + self._settings.commit_interval  # what is due by then would be late
-        for place, partition in list(self._owned.running.items()):
-            self._owned.guarded(place, partial(partition.expire, next_turn))
+        for partition, own in list(self._owned.running.items()):
+            self._owned.guarded(partition, partial(own.expire, next_turn))
 
     # -- check, encode -----------------------------------------------------------------------------------------------
 
-    def _check_and_encode(self) -> dict[Partition, Publication]:
+    def _check_and_encode(self) -> dict[Partition, Departure]:
         """What every partition owes: decisions of the last committed transaction, which the next one publishes.
 
         Nothing of it changes any more, so engines may be at work meanwhile.
         """
         owed = {}
-        for place, partition in self._owned.running.items():
-            publication = partition.publish()
-            messages = self._connections.messages.encode(publication, partition.rows)
-            owed[place] = replace(publication, messages=messages)
+        for partition, own in self._owned.running.items():
+            departure = own.publish()
+            messages = self._connections.messages.encode(departure, own.rows)
+            owed[partition] = replace(departure, messages=messages)
         return owed
 
     # -- commit ------------------------------------------------------------------------------------------------------
 
-    def _commit(self, owed: Mapping[Partition, Publication], *, drained: bool = False) -> None:
+    def _commit(self, owed: Mapping[Partition, Departure], *, drained: bool = False) -> None:
         """Publish what is owed and commit what is fresh, which is owed from then on.
 
         Any failure discards everything in memory.
@@ -262,31 +262,33 @@ class Worker:
             self.metrics.committed(time.monotonic() - started)
             self._remember(settlements)
 
-    def _settlements(self, owed: Mapping[Partition, Publication], *, drained: bool) -> dict[Partition, Settlement]:
+    def _settlements(self, owed: Mapping[Partition, Departure], *, drained: bool) -> dict[Partition, Settlement]:
         """What there is to settle. A partition whose state has outgrown its limit stops before any of it is decided."""
         settlements, limit = {}, self._settings.max_state_bytes
         assigned = self._connections.consumer.assignment()
-        for place, partition in list(self._owned.running.items()):
-            if place not in assigned or not (partition.dirty or drained):
+        for partition, own in list(self._owned.running.items()):
+            if partition not in assigned or not (own.dirty or drained):
                 continue
-            settlement = partition.settle(owed[place], self._transactions.owner, drained=drained)
+            settlement = own.settle(owed[partition], self._transactions.owner, drained=drained)
             if len(settlement.record) <= limit:
-                settlements[place] = settlement
+                settlements[partition] = settlement
             else:
                 size = f"the state takes {len(settlement.record)} bytes, max_state_bytes allows {limit}"
-                self._owned.halt(place, f"{place.topic}/{place.number}: {size}; raise it, or lower the delay")
+                self._owned.halt(
+                    partition, f"{partition.topic}/{partition.number}: {size}; raise it, or lower the delay"
+                )
         return settlements
 
     def _remember(self, settlements: Mapping[Partition, Settlement]) -> None:
         now = self._clock()
-        for place, partition in self._owned.running.items():
-            if place not in settlements:
+        for partition, own in self._owned.running.items():
+            if partition not in settlements:
                 continue
-            self.metrics.settled(place, partition, settlements[place], now)
-            partition.committed(settlements[place])
-            if partition.thin and time.monotonic() >= self._thin_at.get(place, 0.0):
-                self._thin_at[place] = time.monotonic() + _THIN_SECONDS
-                log.warning("%s/%d: too few persons within the delay, so events are suppressed", *place)
+            self.metrics.settled(partition, own, settlements[partition], now)
+            own.committed(settlements[partition])
+            if own.thin and time.monotonic() >= self._thin_at.get(partition, 0.0):
+                self._thin_at[partition] = time.monotonic() + _THIN_SECONDS
+                log.warning("%s/%d: too few persons within the delay, so events are suppressed", *partition)
 
     def _tick(self) -> int:
         """The time that is written to records."""
@@ -299,10 +301,10 @@ class Worker:
             return
         self._lag_at = time.monotonic() + _LAG_SECONDS
         end = time.monotonic() + _LAG_PATIENCE
-        for place, partition in self._owned.running.items():
+        for partition, own in self._owned.running.items():
             try:
-                until = self._connections.consumer.end(place, max(0.0, end - time.monotonic()))
-                self.metrics.lagging(place, max(0, until - partition.position))
+                until = self._connections.consumer.end(partition, max(0.0, end - time.monotonic()))
+                self.metrics.lagging(partition, max(0, until - own.position))
             except KafkaError as error:  # whatever it is: who needs the broker will find out
                 self._measuring.note(error)
                 self._lag_at += self._measuring.pause
@@ -320,8 +322,8 @@ class Worker:
         self._commit(self._check_and_encode())
 
     def _flush(self) -> None:
-        for place, partition in list(self._owned.running.items()):
-            self._owned.guarded(place, partition.flush)
+        for partition, own in list(self._owned.running.items()):
+            self._owned.guarded(partition, own.flush)
 
     def drain(self) -> dict[int, int]:
         """Flush and publish every partition of the input, and record the end: a new policy may start there.
@@ -339,7 +341,7 @@ class Worker:
                 self._commit(self._check_and_encode())
                 self._commit(self._check_and_encode(), drained=True)
                 if len(self._owned.running) == self._connections.topics.input_partitions:
-                    return {place.number: partition.position for place, partition in self._owned.running.items()}
+                    return {partition.number: own.position for partition, own in self._owned.running.items()}
             raise UnavailableError("the drain did not commit; nothing is lost, run it again")
         finally:
             self.close()

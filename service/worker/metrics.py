@@ -113,7 +113,7 @@ class Metrics(Collector):
             if assigned != self._assigned:  # what could not be committed may be somebody else's now
                 self._trouble.pop("committing", None)
             self._assigned, self._stopped = assigned, dict(stopped)
-            self._partitions = {place: self._partitions.get(place, {}) for place in running}
+            self._partitions = {partition: self._partitions.get(partition, {}) for partition in running}
 
     def step(self, doing: str) -> None:
         """The loop turns: this is what it does now, which may take as long as a broker may take to answer."""
@@ -131,17 +131,17 @@ class Metrics(Collector):
         with self._lock:
             self._waits_for = reason
 
-    def restored(self, place: Partition, partition: InputPartition, seconds: float) -> None:
+    def restored(self, partition: Partition, own: InputPartition, seconds: float) -> None:
         """A partition was taken over."""
         with self._lock:
             self._counts["restores"] += 1
-            self._seen[place] = Counter(partition.committed_totals)
-            self._partitions[place] = {"restored_rows": len(partition.rows), "restore_seconds": round(seconds, 3)}
+            self._seen[partition] = Counter(own.committed_totals)
+            self._partitions[partition] = {"restored_rows": len(own.rows), "restore_seconds": round(seconds, 3)}
 
-    def lagging(self, place: Partition, records: int) -> None:
+    def lagging(self, partition: Partition, records: int) -> None:
         """How far a partition is behind its input."""
         with self._lock:
-            self._partitions.setdefault(place, {})["lag"] = records
+            self._partitions.setdefault(partition, {})["lag"] = records
 
     def failed(self, doing: str, code: str, reason: str) -> None:
         """Kafka did not do what was asked of it; it is asked again, and until it has worked nothing is well."""
@@ -166,28 +166,28 @@ class Metrics(Collector):
             self._counts["transactions"] += 1
             self._transaction_seconds.observe(np.array([seconds]))
 
-    def settled(self, place: Partition, partition: InputPartition, settlement: Settlement, now: float) -> None:
+    def settled(self, partition: Partition, own: InputPartition, settlement: Settlement, now: float) -> None:
         """What a durable transaction did for one partition; called before the partition forgets its rows."""
         rows, clusters = settlement.published.rows, settlement.published.clusters
-        engine, totals = dict(partition.engine.status()), Counter(settlement.state.totals)
+        engine, totals = dict(own.engine.status()), Counter(settlement.state.totals)
         with self._lock:
-            self._counts += totals - self._seen.get(place, Counter())
+            self._counts += totals - self._seen.get(partition, Counter())
             self._counts["refused_releases"] += settlement.published.refused
-            self._seen[place] = totals
-            known = self._partitions.setdefault(place, {})
+            self._seen[partition] = totals
+            known = self._partitions.setdefault(partition, {})
             known |= {
-                "position": partition.position,
-                "pending": len(partition.engine.pending()),
-                "thin": partition.thin,
+                "position": own.position,
+                "pending": len(own.engine.pending()),
+                "thin": own.thin,
                 "totals": dict(totals),
                 "engine": engine,
-                "achieved": dict(partition.achieved),
+                "achieved": dict(own.achieved),
             }
             if len(rows):
-                delays = now - partition.rows.times[rows]
+                delays = now - own.rows.times[rows]
                 self._delay_seconds.observe(delays)
-                self._delay_tuples.observe(partition.position - partition.rows.positions[rows])
-                losses = class_loss(Boxes(partition.schema, clusters.lo, clusters.hi))
+                self._delay_tuples.observe(own.position - own.rows.positions[rows])
+                losses = class_loss(Boxes(own.schema, clusters.lo, clusters.hi))
                 _blend(known, "loss", float(losses @ np.diff(clusters.starts) / len(rows)))
                 _blend(known, "delay", float(delays.mean()))
 
@@ -230,15 +230,15 @@ class Metrics(Collector):
 
     def _gauges(self) -> dict[str, float]:
         known = self._partitions.values()
-        engines = [partition.get("engine", {}) for partition in known]
+        engines = [each.get("engine", {}) for each in known]
         return {
             "loss": _mean(known, "loss"),
             "delay": _mean(known, "delay"),
             "open_clusters": sum(engine.get("open_clusters", 0.0) for engine in engines),
             "tau": _mean(engines, "tau"),
-            "pending": sum(partition.get("pending", 0) for partition in known),
-            "lag": sum(partition.get("lag", 0) for partition in known),
-            "thin": sum(bool(partition.get("thin")) for partition in known),
+            "pending": sum(each.get("pending", 0) for each in known),
+            "lag": sum(each.get("lag", 0) for each in known),
+            "thin": sum(bool(each.get("thin")) for each in known),
             "stopped": len(self._stopped),
             "assigned": len(self._assigned),
         }
@@ -299,8 +299,10 @@ class Metrics(Collector):
                 "gauges": self._gauges(),
                 "guarantee": [self._achieved(model) for model in self._stream.models],
                 "delay_limit": self._stream.delay_seconds,
-                "partitions": {str(place.number): dict(known) for place, known in sorted(self._partitions.items())},
-                "stopped": {str(place.number): why for place, why in sorted(self._stopped.items())},
+                "partitions": {
+                    str(partition.number): dict(known) for partition, known in sorted(self._partitions.items())
+                },
+                "stopped": {str(partition.number): why for partition, why in sorted(self._stopped.items())},
                 "kafka_errors": dict(self._errors),
                 "trouble": {doing: dict(known) for doing, known in self._trouble.items()},
             }

@@ -59,9 +59,9 @@ class Ownership:
 
     def _on_revoked(self, partitions: list[Partition]) -> None:
         """Revoked or lost: the engine is dropped at once, its uncommitted work with it."""
-        for place in partitions:
-            self.running.pop(place, None)
-            self.stopped.pop(place, None)
+        for partition in partitions:
+            self.running.pop(partition, None)
+            self.stopped.pop(partition, None)
 
     def take_over(self, token: GroupToken) -> None:
         """Restore what is assigned and not yet running; a partition that cannot go on stops with its reason."""
@@ -73,7 +73,7 @@ class Ownership:
                 waiting = self._waiting()
                 if not waiting:
                     return
-            if max(place.number for place in waiting) >= self._connections.topics.input_partitions:
+            if max(partition.number for partition in waiting) >= self._connections.topics.input_partitions:
                 # The input has grown. Clients opened before may not know the new partitions of the state topic.
                 self._connections.look_at_topics()
                 self.discard()
@@ -82,10 +82,10 @@ class Ownership:
             self._transactions.ready()
             self._end_open_transactions(waiting)
             committed = self._connections.consumer.committed(waiting)
-            for place in waiting:
-                self._failures[place] += 1
-                self._restore(place, committed[place], token)
-                del self._failures[place]
+            for partition in waiting:
+                self._failures[partition] += 1
+                self._restore(partition, committed[partition], token)
+                del self._failures[partition]
         except FinalError:
             raise
         except (KafkaError, TopicError) as error:
@@ -96,41 +96,43 @@ class Ownership:
     def _waiting(self) -> list[Partition]:
         """What is to be restored; what could not be comes last, so that it holds up nobody else."""
         assigned = self._connections.consumer.assignment()
-        waiting = [place for place in assigned if place not in self.running and place not in self.stopped]
-        return sorted(waiting, key=lambda place: (self._failures[place], place))
+        waiting = [
+            partition for partition in assigned if partition not in self.running and partition not in self.stopped
+        ]
+        return sorted(waiting, key=lambda partition: (self._failures[partition], partition))
 
     def _end_open_transactions(self, waiting: list[Partition]) -> None:
-        for place in waiting:
-            owner = self._connections.restorer.open_owner(place)
+        for partition in waiting:
+            owner = self._connections.restorer.open_owner(partition)
             if owner is not None:
-                log.warning("%s/%d: ending a transaction that its last owner has left open", *place)
+                log.warning("%s/%d: ending a transaction that its last owner has left open", *partition)
                 self._transactions.end_left_open(owner)
 
-    def _restore(self, place: Partition, committed: Committed | None, token: GroupToken) -> None:
+    def _restore(self, partition: Partition, committed: Committed | None, token: GroupToken) -> None:
         started, restorer = time.monotonic(), self._connections.restorer
-        self._metrics.step(f"restoring {place.topic}/{place.number}")
+        self._metrics.step(f"restoring {partition.topic}/{partition.number}")
         try:
-            partition = restorer.restore(place, committed) or self._transactions.claim(
-                place, token, lambda: restorer.begin(place)
+            own = restorer.restore(partition, committed) or self._transactions.claim(
+                partition, token, lambda: restorer.begin(partition)
             )
         except (PartitionError, GuaranteeError) as error:
-            self.halt(place, str(error))
+            self.halt(partition, str(error))
             return
-        self._connections.consumer.seek(place, partition.position)
-        self._connections.consumer.resume([place])
-        self.running[place] = partition
-        self._metrics.restored(place, partition, time.monotonic() - started)
-        log.info("%s/%d: restored %d rows, going on at %d", *place, len(partition.rows), partition.position)
+        self._connections.consumer.seek(partition, own.position)
+        self._connections.consumer.resume([partition])
+        self.running[partition] = own
+        self._metrics.restored(partition, own, time.monotonic() - started)
+        log.info("%s/%d: restored %d rows, going on at %d", *partition, len(own.rows), own.position)
 
     # -- running -----------------------------------------------------------------------------------------------------
 
-    def guarded(self, place: Partition, step: Callable[[], None]) -> None:
+    def guarded(self, partition: Partition, step: Callable[[], None]) -> None:
         """An engine that breaks its own guarantee stops its partition; nothing of it leaves."""
         try:
             step()
         except GuaranteeError as error:
             self._metrics.refused_release()
-            self.halt(place, f"the engine refused its own release: {error}")
+            self.halt(partition, f"the engine refused its own release: {error}")
 
     def topics_hold(self) -> bool:
         """Whether the topics are still those that this worker knows; if not, its partitions stop or are restored.
@@ -142,19 +144,19 @@ class Ownership:
         input_id, state_id, _ = seen = self._watch.look()
         if seen == held(topics):
             return True
-        for place in list(self.running):
+        for partition in list(self.running):
             if input_id != topics.input_id:
-                self.halt(place, recreated_input(place, self._stream))
+                self.halt(partition, recreated_input(partition, self._stream))
             elif state_id != topics.state_id:
-                self.halt(place, recreated_state(place, self._stream))
+                self.halt(partition, recreated_state(partition, self._stream))
         self.discard()
         try:
             self._connections.look_at_topics()
         except MissingTopicError as error:  # until it is back, the next look finds the same difference
             raise RetriableError(str(error), error.code) from error
         except TopicError as error:
-            for place in self._connections.consumer.assignment() - self.stopped.keys():
-                self.halt(place, str(error))
+            for partition in self._connections.consumer.assignment() - self.stopped.keys():
+                self.halt(partition, str(error))
         return False
 
     def watch_topics(self) -> None:
@@ -172,24 +174,24 @@ class Ownership:
 
     # -- going -------------------------------------------------------------------------------------------------------
 
-    def halt(self, place: Partition, reason: str) -> None:
+    def halt(self, partition: Partition, reason: str) -> None:
         """Stop one partition until an operator has looked; the others go on."""
         log.error("partition stopped: %s", reason)
-        self.stopped[place] = reason
-        self.let_go(place)
+        self.stopped[partition] = reason
+        self.let_go(partition)
 
-    def let_go(self, place: Partition) -> None:
+    def let_go(self, partition: Partition) -> None:
         """Forget what is in memory of a partition; it is restored from what is durable."""
-        self.running.pop(place, None)
-        if place in self._connections.consumer.assignment():
+        self.running.pop(partition, None)
+        if partition in self._connections.consumer.assignment():
             with suppress(KafkaError):  # what comes of it nevertheless belongs to no partition that runs
-                self._connections.consumer.pause([place])
+                self._connections.consumer.pause([partition])
 
     def discard(self) -> None:
         """Forget the producer and every engine: what is durable decides."""
         self._transactions.discard()
-        for place in list(self.running):
-            self.let_go(place)
+        for partition in list(self.running):
+            self.let_go(partition)
 
     def close(self) -> None:
         """Forget everything; what is pending stays with the next owner."""

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from microdata import GuaranteeError, Schema
 from service.codec.events import Events, Refused
+from service.publishing.departure import Departure
 from service.publishing.gate import Gate, box_key
-from service.publishing.publication import Publication
 from service.publishing.rows import Rows
 from service.worker.state import Origin, State
 from stream_algos import Engine, Release
@@ -28,7 +28,7 @@ from stream_algos import Engine, Release
 class Settlement:
     """What one transaction does for one partition."""
 
-    published: Publication
+    published: Departure
     """Decided by an earlier transaction, and checked."""
     refused: tuple[Refused, ...]
     """Records whose letters go out."""
@@ -153,7 +153,7 @@ class InputPartition:
         """Whether a transaction has anything to say about this partition."""
         return self._changed or len(self._owed) > 0
 
-    def publish(self) -> Publication:
+    def publish(self) -> Departure:
         """The owed clusters that pass the gate. Whole or never: members of a refused one are suppressed.
 
         It changes nothing and looks only at rows of the last commit, so `take` may run in another thread.
@@ -161,9 +161,9 @@ class InputPartition:
         passed = self._gate.passes(self._owed, self.rows, self._published)
         clusters = self._owed.select(passed)
         suppressed = len(self._owed.members) - len(clusters.members)
-        return Publication(clusters, self.rows.find(clusters.members), int((~passed).sum()), suppressed)
+        return Departure(clusters, self.rows.find(clusters.members), int((~passed).sum()), suppressed)
 
-    def settle(self, published: Publication, owner: str = "", *, drained: bool = False) -> Settlement:
+    def settle(self, published: Departure, owner: str = "", *, drained: bool = False) -> Settlement:
         """What the owner's next transaction does, which publishes this; it counts once it is `committed`."""
         decisions = Release.concat([Release.empty(len(self.schema.quasi)), *self._fresh])
         pending = self.engine.pending()
@@ -182,7 +182,7 @@ class InputPartition:
         )
         return Settlement(published, tuple(self._refused), state)
 
-    def _totals_with(self, published: Publication) -> dict[str, int]:
+    def _totals_with(self, published: Departure) -> dict[str, int]:
         clusters, totals = published.clusters, Counter(self.totals)
         totals["suppressed"] += published.suppressed
         totals["released"] += len(clusters.members)

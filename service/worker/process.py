@@ -36,7 +36,7 @@ _LONGEST_PAUSE = 30.0
 
 
 @dataclass(frozen=True)
-class Job:
+class Duty:
     """What one worker process does."""
 
     policy: str
@@ -44,7 +44,7 @@ class Job:
     settings: WorkerSettings
 
 
-def work(job: Job) -> None:
+def work(duty: Duty) -> None:
     """Run one worker in this process until SIGTERM or SIGINT."""
     stop = threading.Event()
     told, tell = os.pipe()
@@ -53,10 +53,10 @@ def work(job: Job) -> None:
     for number in _STOP_SIGNALS:
         signal.signal(number, lambda *_: None)
     threading.Thread(target=_await_the_end, args=(told, stop), name="signals", daemon=True).start()
-    settings = job.settings
-    stream = stream_of(load_policy(job.policy), settings)
-    metrics = Metrics(stream, _patience(job.kafka))
-    worker = Worker(stream, connect(job.kafka), settings, metrics)
+    settings = duty.settings
+    stream = stream_of(load_policy(duty.policy), settings)
+    metrics = Metrics(stream, _patience(duty.kafka))
+    worker = Worker(stream, connect(duty.kafka), settings, metrics)
     server = StatusServer(metrics, settings.status_host, settings.status_port, settings.status_names)
     log.info("%s: status at http://%s/", stream.name, address_of(settings.status_host, server.port))
     try:
@@ -89,29 +89,29 @@ def _await_the_end(told: int, stop: threading.Event) -> None:
     os._exit(UNAVAILABLE)
 
 
-def supervise(jobs: Sequence[Job]) -> int:
-    """Run one process per job and replace those that die; the exit status when told to stop."""
+def supervise(duties: Sequence[Duty]) -> int:
+    """Run one process per duty and replace those that die; the exit status when told to stop."""
     stop = threading.Event()
     for number in _STOP_SIGNALS:
         signal.signal(number, lambda *_: stop.set())
-    slots = [_Slot(job, place) for place, job in enumerate(jobs)]
+    processes = [_Supervised(duty, number) for number, duty in enumerate(duties)]
     while not stop.is_set():
-        for slot in slots:
-            slot.look()
-        if all(slot.ended_with in FINAL for slot in slots):
-            return int(slots[0].ended_with or 0)
+        for process in processes:
+            process.look()
+        if all(process.ended_with in FINAL for process in processes):
+            return int(processes[0].ended_with or 0)
         stop.wait(0.2)
-    for slot in slots:
-        slot.stop()
+    for process in processes:
+        process.stop()
     return 0
 
 
-class _Slot:
+class _Supervised:
     """One worker process and its successors."""
 
-    def __init__(self, job: Job, place: int) -> None:
-        self._job = job
-        self._name = f"worker-{place}"
+    def __init__(self, duty: Duty, number: int) -> None:
+        self._duty = duty
+        self._name = f"worker-{number}"
         self.ended_with: int | None = None
         """Exit status of the last process, None while one runs."""
         self._pause = 0.0
@@ -129,7 +129,7 @@ class _Slot:
         if self._process is None:
             if now >= self._ready_at:
                 context = multiprocessing.get_context("spawn")
-                self._process = context.Process(target=_child, args=(self._job,), name=self._name)
+                self._process = context.Process(target=_child, args=(self._duty,), name=self._name)
                 self._process.start()
                 self._started_at, self.ended_with = now, None
             return
@@ -144,7 +144,7 @@ class _Slot:
         log.error(
             "%s (%s) ended with %s, starting another in %.1f s",
             self._name,
-            self._job.policy,
+            self._duty.policy,
             self.ended_with,
             self._pause,
         )
@@ -161,10 +161,10 @@ class _Slot:
             self._process.join()
 
 
-def _child(job: Job) -> None:
+def _child(duty: Duty) -> None:
     log_to_stderr("%(asctime)s %(levelname)s %(processName)s %(message)s")
     try:
-        work(job)
+        work(duty)
     except PortcullisError as error:
         log.error("%s", error)  # noqa: TRY400 - the message says it all, a traceback might quote data
         raise SystemExit(status_of(error)) from None

@@ -22,7 +22,7 @@ from service.worker.partition import InputPartition
 from service.worker.settings import WorkerSettings
 from service.worker.state import Origin, State
 from service.worker.stream import Stream
-from service.worker.topics import Topics
+from service.worker.topics import StreamTopics
 from stream_algos import Release
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class Restorer:
     """Takes over partitions of one stream."""
 
     stream: Stream
-    topics: Topics
+    topics: StreamTopics
     consumer: GroupConsumer
     reader: Reader
     dirty: Reader
@@ -94,16 +94,16 @@ class Restorer:
 
         Markers of a transaction that has ended are written a moment later; so wait for them before suspecting anybody.
         """
-        place = Partition(self.stream.state_topic, partition.number)
-        end, until = self.dirty.watermarks(place).high, time.monotonic() + _MARKER_SECONDS
-        while (stable := self.reader.watermarks(place).high) < end:
+        kept = Partition(self.stream.state_topic, partition.number)
+        end, until = self.dirty.watermarks(kept).high, time.monotonic() + _MARKER_SECONDS
+        while (stable := self.reader.watermarks(kept).high) < end:
             if time.monotonic() > until:
-                return self._owner(place, stable, end)
+                return self._owner(kept, stable, end)
             time.sleep(0.05)
         return None
 
-    def _owner(self, place: Partition, start: int, stop: int) -> str | None:
-        states = list(self._states(place, start, stop, self.dirty))
+    def _owner(self, kept: Partition, start: int, stop: int) -> str | None:
+        states = list(self._states(kept, start, stop, self.dirty))
         ours = (f"{self.stream.group}.", f"{self.stream.state_topic}.")
         return states[-1].owner if states and states[-1].owner.startswith(ours) else None
 
@@ -147,15 +147,15 @@ class Restorer:
                 f"{partition.topic}/{partition.number}: group {self.stream.group!r} has a committed offset that no "
                 "worker wrote; delete the group's offsets, or use another stream name"
             ) from None
-        place = Partition(self.stream.state_topic, partition.number)
+        kept = Partition(self.stream.state_topic, partition.number)
         # A broker answers a commit before its markers are written, each partition's at its own time: the state may not
         # be stable yet. Reading it waits for that.
-        is_there = note.state < self.dirty.watermarks(place).high
-        records = list(self._states(place, note.state, note.state + 1)) if is_there else []
+        is_there = note.state < self.dirty.watermarks(kept).high
+        records = list(self._states(kept, note.state, note.state + 1)) if is_there else []
         if not records:
             raise PartitionError(
                 f"{partition.topic}/{partition.number}: the committed offset {committed.offset} names state record "
-                f"{note.state} of {place.topic}, which is gone"
+                f"{note.state} of {kept.topic}, which is gone"
             )
         state = records[0]
         if (state.sequence, state.position, str(state.origin.topic_id)) != (
@@ -171,20 +171,20 @@ class Restorer:
 
     def _last_state(self, number: int) -> State | None:
         """The last state record of a partition, up to the end that the log has now, be it stable yet or not."""
-        place = Partition(self.stream.state_topic, number)
-        marks = self.dirty.watermarks(place)
+        kept = Partition(self.stream.state_topic, number)
+        marks = self.dirty.watermarks(kept)
         last = None
-        for state in self._states(place, marks.low, marks.high):
+        for state in self._states(kept, marks.low, marks.high):
             last = state
         return last
 
-    def _states(self, place: Partition, start: int, stop: int, reader: Reader | None = None) -> Iterator[State]:
-        for batch in (reader or self.reader).read(place, start, stop, _READ_TIMEOUT):
+    def _states(self, kept: Partition, start: int, stop: int, reader: Reader | None = None) -> Iterator[State]:
+        for batch in (reader or self.reader).read(kept, start, stop, _READ_TIMEOUT):
             for value in batch.values:
                 try:
                     yield State.decode(value or b"")
                 except DataError as error:
-                    raise PartitionError(f"{place.topic}/{place.number}: {error}") from None
+                    raise PartitionError(f"{kept.topic}/{kept.number}: {error}") from None
 
     def _check(self, partition: Partition, state: State) -> None:
         mine, theirs = self._origin(partition), state.origin

@@ -38,11 +38,11 @@ class WorkerSettings(BaseSettings):
         (), description="further names by which the status page may be asked for, as JSON; others are refused"
     )
 
-    def of_process(self, place: int, processes: int) -> "WorkerSettings":
+    def of_process(self, number: int, processes: int) -> "WorkerSettings":
         """The settings of one of several processes: each has a status port and a name of its own."""
         own: dict[str, object] = {}
         if self.status_port:
-            own["status_port"] = self.status_port + place
+            own["status_port"] = self.status_port + number
         if self.instance is not None and processes > 1:
-            own["instance"] = f"{self.instance}-{place}"
+            own["instance"] = f"{self.instance}-{number}"
         return self.model_copy(update=own)

@@ -9,7 +9,7 @@ from typing import Literal
 from microdata import InfeasibleError, Schema
 from privacy import Model
 from service.codec import DEFAULT_FORMAT, Emit
-from service.policy import Policy, PolicyError, Problem
+from service.policy import Policy, PolicyError, PolicyProblem
 from service.worker.settings import WorkerSettings
 from stream_algos import Engine
 
@@ -57,14 +57,14 @@ def stream_of(policy: Policy, settings: WorkerSettings) -> Stream:
     """
     route = policy.stream
     if route is None:
-        raise PolicyError([Problem("stream", "a worker needs the topics: input, output and start")])
+        raise PolicyError([PolicyProblem("stream", "a worker needs the topics: input, output and start")])
     if route.start is None:
-        raise PolicyError([Problem("stream.start", "say where the very first start begins: earliest or latest")])
+        raise PolicyError([PolicyProblem("stream.start", "say where the very first start begins: earliest or latest")])
     asked = policy.asked_of_engine
     if asked.in_order:
         raise PolicyError(
             [
-                Problem(
+                PolicyProblem(
                     "guarantee.order",
                     "a worker publishes whole clusters in random order: shuffled (`portcullis replay` can keep the "
                     "order of a file)",

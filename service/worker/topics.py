@@ -42,7 +42,7 @@ class MissingTopicError(TopicError):
 
 
 @dataclass(frozen=True)
-class Topics:
+class StreamTopics:
     """What a running stream needs to know of its topics."""
 
     input_id: UUID
@@ -65,7 +65,7 @@ def check_settings(stream: Stream, settings: WorkerSettings, largest_request: in
         )
 
 
-def prepare(admin: Admin, stream: Stream, settings: WorkerSettings, largest_request: int) -> Topics:
+def prepare(admin: Admin, stream: Stream, settings: WorkerSettings, largest_request: int) -> StreamTopics:
     """Check (and where asked, create) the topics of a stream; `TopicError` says what is wrong with which."""
     source = _existing(admin, stream.input, settings)
     _check_input(source, stream)
@@ -74,7 +74,7 @@ def prepare(admin: Admin, stream: Stream, settings: WorkerSettings, largest_requ
         _existing(admin, stream.dead_letters, settings)
     state = _prepare_state(admin, stream.state_topic, source.partitions, settings)
     largest = min(_limit(output), largest_request) - _MESSAGE_OVERHEAD
-    return Topics(source.topic_id, source.partitions, state.topic_id, output.partitions, largest)
+    return StreamTopics(source.topic_id, source.partitions, state.topic_id, output.partitions, largest)
 
 
 def _existing(admin: Admin, name: str, settings: WorkerSettings) -> TopicDescription:

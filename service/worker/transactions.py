@@ -56,21 +56,21 @@ class Transactions:
             self._producer = producer
         return self._producer
 
-    def claim(self, place: Partition, token: GroupToken, begin: Callable[[], InputPartition]) -> InputPartition:
+    def claim(self, partition: Partition, token: GroupToken, begin: Callable[[], InputPartition]) -> InputPartition:
         """Begin a partition in which no stream is under way, before anything of it is taken.
 
         Another stream may begin with the same output at the same moment. They share the producer's id: each shuts out
         those who opened it before and then looks what they have committed, so at most one of them gets through.
         """
         token.require_current()
-        claimant = f"{self._stream.state_topic}.{place.number}"
+        claimant = f"{self._stream.state_topic}.{partition.number}"
         with closing(self._client.producer(claimant)) as producer:
             producer.init_transactions()
-            partition = begin()
-            settlement = partition.settle(partition.publish(), claimant)
-            self._transact(producer, token, {place: settlement})
-        partition.committed(settlement)
-        return partition
+            own = begin()
+            settlement = own.settle(own.publish(), claimant)
+            self._transact(producer, token, {partition: settlement})
+        own.committed(settlement)
+        return own
 
     def end_left_open(self, owner: str) -> None:
         """End what a dead worker has left open, so that nobody waits until the broker gives it up.
@@ -89,8 +89,10 @@ class Transactions:
     def _transact(self, producer: TransactionalProducer, token: GroupToken, settlements: Settlements) -> None:
         """All bytes are encoded before the transaction opens, and it does not span a poll."""
         stream, tick = self._stream, self._now()
-        records = {place: settlement.record for place, settlement in settlements.items()}
-        letters = [dead_letter(place, refused) for place, each in settlements.items() for refused in each.refused]
+        records = {partition: settlement.record for partition, settlement in settlements.items()}
+        letters = [
+            dead_letter(partition, refused) for partition, each in settlements.items() for refused in each.refused
+        ]
         try:
             producer.begin()
             for settlement in settlements.values():
@@ -99,11 +101,11 @@ class Transactions:
             if letters and stream.dead_letters is not None:
                 producer.produce(Partition(stream.dead_letters, 0), letters, timestamp_ms=tick)
             offsets = {}
-            for place, record in records.items():
-                where, state = Partition(stream.state_topic, place.number), settlements[place].state
-                written = producer.produce_and_wait(where, record, str(place.number).encode(), tick)
+            for partition, record in records.items():
+                where, state = Partition(stream.state_topic, partition.number), settlements[partition].state
+                written = producer.produce_and_wait(where, record, str(partition.number).encode(), tick)
                 note = StateNote(written, state.sequence, str(state.origin.topic_id))
-                offsets[place] = Committed(state.position, note.encode())
+                offsets[partition] = Committed(state.position, note.encode())
             producer.flush()
             producer.send_offsets(offsets, token)
             producer.commit()

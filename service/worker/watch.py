@@ -13,7 +13,7 @@ from uuid import UUID
 
 from service.kafka import Admin, Client, KafkaError, RetriableError, TopicShape
 from service.worker.stream import Stream
-from service.worker.topics import Topics
+from service.worker.topics import StreamTopics
 
 log = logging.getLogger(__name__)
 
@@ -94,6 +94,6 @@ class IdleWatch:
             self._watch.close()
 
 
-def held(topics: Topics) -> tuple[UUID, UUID, int]:
+def held(topics: StreamTopics) -> tuple[UUID, UUID, int]:
     """What `TopicWatch.look` answers while nothing has changed."""
     return topics.input_id, topics.state_id, topics.output_partitions

@@ -3,7 +3,6 @@
 import functools
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -37,7 +36,7 @@ class ConfluentProducer:
         self._patience = settings.transaction_timeout_ms / 1000
         self._failure: ck.KafkaError | None = None
         self._failed_topic = ""
-        self._waiting: Counter[str] = Counter()
+        self._waiting: dict[str, int] = {}
         self._producer = connection.open(
             ck.Producer,
             transactional_id=transactional_id,
@@ -57,7 +56,7 @@ class ConfluentProducer:
     def begin(self) -> None:
         """Open a transaction."""
         self._failure, self._failed_topic = None, ""
-        self._waiting.clear()
+        self._waiting = {}  # a new one: what is told late of an older transaction counts in its own
         with self._in_transaction():
             self._producer.begin_transaction()
 
@@ -70,7 +69,7 @@ class ConfluentProducer:
     ) -> None:
         """Hand over records, in order."""
         records = zip(values, [None] * len(values) if keys is None else keys, strict=True)
-        self._hand_over(partition, records, timestamp_ms, self._on_delivery)
+        self._hand_over(partition, records, timestamp_ms, self._on_delivery(partition.topic))
 
     def _hand_over(
         self,
@@ -81,6 +80,8 @@ class ConfluentProducer:
     ) -> None:
         (topic, number), produce = partition, self._producer.produce
         stamp = timestamp_ms or 0  # librdkafka's 0 is "now"
+        waiting = self._waiting
+        waiting.setdefault(topic, 0)
         with self._in_transaction():
             for value, key in records:
                 try:
@@ -88,7 +89,7 @@ class ConfluentProducer:
                 except BufferError:
                     self._make_room()
                     produce(topic, value, key, number, on_delivery=done, timestamp=stamp)
-                self._waiting[topic] += 1
+                waiting[topic] += 1
 
     def _make_room(self) -> None:
         """Wait until the broker has taken half of what the queue holds."""
@@ -98,14 +99,17 @@ class ConfluentProducer:
                 raise AbortableError(f"the broker did not keep up for {self._patience} s")
             self._producer.poll(0.01)
 
-    def _on_delivery(self, error: ck.KafkaError | None, message: Any) -> None:
-        is_first = error is not None and self._failure is None
-        if is_first:
-            self._failure = error  # before anything else: a fatal error that arrives meanwhile ends this call
-        topic = message.topic()
-        self._waiting[topic] -= 1
-        if is_first:
-            self._failed_topic = topic
+    def _on_delivery(self, topic: str) -> Callable[[ck.KafkaError | None, Any], None]:
+        """What is called for every record of this topic, so it does little."""
+        waiting = self._waiting
+
+        def done(error: ck.KafkaError | None, _: Any) -> None:
+            if error is not None and self._failure is None:
+                self._failure = error  # before anything else: a fatal error that arrives meanwhile ends this call
+                self._failed_topic = topic
+            waiting[topic] -= 1
+
+        return done
 
     def produce_and_wait(
         self,
@@ -116,9 +120,10 @@ class ConfluentProducer:
     ) -> int:
         """Write one record and wait for its offset."""
         offsets: list[int | None] = []
+        note = self._on_delivery(partition.topic)
 
         def done(error: ck.KafkaError | None, message: Any) -> None:
-            self._on_delivery(error, message)
+            note(error, message)
             offsets.append(message.offset())
 
         self._hand_over(partition, [(value, key)], timestamp_ms, done)

@@ -15,7 +15,7 @@ from service.kinds.records.schema import check_fields, schema_of
 from service.kinds.records.section import SchemaSection
 from service.kinds.records.table_check import RecordsCheck, check_table
 from service.kinds.records.tables import AnonymizedTable, anonymize_table, report_on
-from service.policy import Policy, Problem
+from service.policy import Policy, PolicyProblem
 from service.policy.data import Beside, DataKind, Example, Verdict
 from service.policy.hierarchies import Hierarchies
 from service.proposal import Proposal, propose
@@ -38,7 +38,7 @@ class Records(DataKind):
         """At most so many fields."""
         check_fields(given)
 
-    def schema(self, section: SchemaSection, beside: Beside, problems: list[Problem]) -> Schema | None:
+    def schema(self, section: SchemaSection, beside: Beside, problems: list[PolicyProblem]) -> Schema | None:
         """Roles with their domains and hierarchies."""
         return schema_of(section, Hierarchies(beside.base, beside.sent), problems)
 
@@ -60,13 +60,15 @@ class Records(DataKind):
         """Whether the sensitive domains have what the models ask for."""
         check_domains(models, schema)
 
-    def not_guaranteed(self, entry: Entry[Any], given: dict[str, Any]) -> list[Problem]:
+    def not_guaranteed(self, entry: Entry[Any], given: dict[str, Any]) -> list[PolicyProblem]:
         """Those that have a key in guarantees and are none of the algorithm's parameters."""
         keys = [key.name for key in KEYS if key.name in given and key.name not in entry.parameters.model_fields]
         for key in keys:
             del given[key]
         names = ", ".join(model.name for model in entry.algorithm.guarantees) or "nothing"
-        return [Problem(f"guarantee.{key}", f"{entry.name} does not take it; it guarantees {names}") for key in keys]
+        return [
+            PolicyProblem(f"guarantee.{key}", f"{entry.name} does not take it; it guarantees {names}") for key in keys
+        ]
 
     def check_able(self, algorithm: StaticAlgorithm, schema: Schema) -> None:
         """Whether its models survive what the algorithm does to classes."""

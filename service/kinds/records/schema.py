@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from microdata import Attribute, Category, HierarchyError, Number, Schema, SchemaError
 from service.kinds.records.section import CategoryField, NumberField, SchemaSection
-from service.policy.errors import PolicyError, Problem, dotted
+from service.policy.errors import PolicyError, PolicyProblem, dotted
 from service.policy.hierarchies import Hierarchies
 from service.policy.policy import located
 
@@ -21,21 +21,23 @@ def check_fields(schema: object) -> None:
     roles = [schema.get(role) for role in ("quasi", "sensitive", "public")] if isinstance(schema, Mapping) else []
     fields = sum(len(fields) for fields in roles if isinstance(fields, Mapping | list))
     if fields > MAX_FIELDS:
-        raise PolicyError([Problem("schema", f"at most {MAX_FIELDS} fields are declared", f"{fields} of them")])
+        raise PolicyError([PolicyProblem("schema", f"at most {MAX_FIELDS} fields are declared", f"{fields} of them")])
 
 
-def schema_of(section: SchemaSection, trees: Hierarchies, problems: list[Problem]) -> Schema | None:
+def schema_of(section: SchemaSection, trees: Hierarchies, problems: list[PolicyProblem]) -> Schema | None:
     """The schema that a section describes; None where `problems` were found."""
     quasi = [_attribute(("schema", "quasi", name), field, trees, problems) for name, field in section.quasi.items()]
     for name, field in section.quasi.items():
         if isinstance(field, NumberField) and field.ranks:
             at = dotted(("schema", "quasi", name, "ranks"))
-            problems.append(Problem(at, "only sensitive numbers have ranks; leave it out"))
+            problems.append(PolicyProblem(at, "only sensitive numbers have ranks; leave it out"))
     sensitive = []
     for name, field in section.sensitive.items():
         path = ("schema", "sensitive", name)
         if "weight" in field.model_fields_set:
-            problems.append(Problem(dotted((*path, "weight")), "only quasi-identifiers have a weight; leave it out"))
+            problems.append(
+                PolicyProblem(dotted((*path, "weight")), "only quasi-identifiers have a weight; leave it out")
+            )
         sensitive.append(_attribute(path, field, trees, problems))
     problems.extend(_too_many_values([one for one in sensitive if one]))
     if problems:
@@ -53,7 +55,7 @@ def schema_of(section: SchemaSection, trees: Hierarchies, problems: list[Problem
         return None
 
 
-def _too_many_values(sensitive: Collection[Attribute]) -> Iterator[Problem]:
+def _too_many_values(sensitive: Collection[Attribute]) -> Iterator[PolicyProblem]:
     """Those of these attributes from which on there are too many values."""
     values = 0
     for attribute in sensitive:
@@ -64,11 +66,11 @@ def _too_many_values(sensitive: Collection[Attribute]) -> Iterator[Problem]:
                 "attributes together); declare a coarser step"
             )
             path = dotted(("schema", "sensitive", attribute.name))
-            yield Problem(path, reason, f"a domain of {attribute.size} values")
+            yield PolicyProblem(path, reason, f"a domain of {attribute.size} values")
 
 
 def _attribute(
-    path: tuple[str, ...], field: NumberField | CategoryField, trees: Hierarchies, problems: list[Problem]
+    path: tuple[str, ...], field: NumberField | CategoryField, trees: Hierarchies, problems: list[PolicyProblem]
 ) -> Attribute | None:
     name = path[-1]
     try:
@@ -79,7 +81,7 @@ def _attribute(
     except PolicyError as error:
         problems.extend(error.problems)
     except HierarchyError as error:
-        problems.append(Problem(dotted((*path, "hierarchy")), str(error)))
+        problems.append(PolicyProblem(dotted((*path, "hierarchy")), error.reason, error.given))
     except SchemaError as error:
-        problems.append(Problem(dotted(path), str(error).removeprefix(f"{name}: ")))
+        problems.append(PolicyProblem(dotted(path), error.reason, error.given))
     return None

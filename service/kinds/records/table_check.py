@@ -24,7 +24,7 @@ from microdata.sources import format_of
 from privacy import check_feasible
 from service.codec import Events, plain_values, read_events, refusals_of
 from service.policy.data import Refused
-from service.policy.errors import Problem
+from service.policy.errors import PolicyProblem
 from service.policy.policy import Policy, at_parameter
 from service.proposal.persons import look_like_persons
 from service.proposal.profile import profiles
@@ -42,7 +42,7 @@ class RecordsCheck:
     rows: int
     """Rows that the policy accepts."""
     refusals: Refusals
-    problems: tuple[Problem, ...]
+    problems: tuple[PolicyProblem, ...]
     """Why a run would stop."""
     warnings: tuple[str, ...]
 
@@ -60,7 +60,7 @@ def check_table(policy: Policy, path: Path, progress: Progress = silent) -> Reco
     if len(refusals):
         text = f"the schema refuses rows of the table\n{refusals.describe()}"
         if policy.table.on_refused == "stop":
-            problems.append(Problem("table.on_refused", text))
+            problems.append(PolicyProblem("table.on_refused", text))
         else:
             warnings.append(text)
     try:

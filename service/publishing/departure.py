@@ -1,4 +1,4 @@
-"""What is published at once."""
+"""What leaves at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stream_algos import Release
 
 
 @dataclass(frozen=True, eq=False)
-class Publication:
+class Departure:
     """What one partition publishes in one transaction, or a replay at once: checked clusters and the rows they hold."""
 
     clusters: Release
