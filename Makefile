@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+# Measuring takes time: `make test COVERAGE=` leaves it out.
+COVERAGE ?= yes
 
-.PHONY: help run test lint unit soak bench docs kafka clean
+.PHONY: help run test lint unit quick soak bench docs kafka release clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -31,13 +33,22 @@ lint: $(READY)  ## ruff, mypy, import contract
 
 unit: $(READY)  ## pytest
 	@echo "==> pytest"
-	@$(BIN)/python -m pytest -m "not soak" -n 2 --dist loadgroup
+	@$(BIN)/python -m pytest -m "not soak" -n auto --dist loadgroup $(if $(COVERAGE),--cov --cov-report=)
+	@if [ -n "$(COVERAGE)" ]; then \
+		echo "==> branch coverage in percent, without kernels and processes that tests start (pyproject.toml has the floor)"; \
+		$(BIN)/coverage report --format=total; fi
+
+# What needs nothing but its own process, and the embedded broker; a test that starts a process or takes long is `slow`.
+QUICK := golden microdata privacy static_algos stream_algos $(addprefix service/,broker codec policy proposal publishing report worker)
+quick: $(READY)  ## the fast part of the suite, within 90 seconds on two cores (once kernels are compiled)
+	@PORTCULLIS_QUICK=1 $(BIN)/python -m pytest -m "not slow and not soak" --hypothesis-profile few \
+		-n auto --dist load --durations 5 --durations-min 2 $(addprefix tests/,$(QUICK))
 
 soak: $(READY)  ## the long runs, and the property tests with new examples
 	@echo "==> pytest, the long ones"
 	@$(BIN)/python -m pytest -m soak --timeout 0
 	@echo "==> pytest, properties with new examples"
-	@$(BIN)/python -m pytest -m "hypothesis and not soak" --hypothesis-profile new -n 2 --dist loadgroup
+	@$(BIN)/python -m pytest -m "hypothesis and not soak" --hypothesis-profile new -n auto --dist loadgroup
 
 bench: $(READY)  ## every benchmark, small, within 20 minutes; writes docs/numbers.md
 	@$(BIN)/python -m load_tests.bench
@@ -45,8 +56,12 @@ bench: $(READY)  ## every benchmark, small, within 20 minutes; writes docs/numbe
 docs: $(READY)  ## the site, with its generated reference, in site/
 	@$(BIN)/python -m mkdocs build --strict
 
+release: $(READY)  ## build sdist and wheel, check them, and run the demo from the wheel in an empty environment
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group release
+	@PYTHON=$(BIN)/python deploy/release
+
 kafka: $(READY)  ## a real Apache Kafka on a free loopback port, until Ctrl-C (needs Java 17 and Maven)
-	@$(BIN)/python -m tests.kafka.real_kafka
+	@$(BIN)/python -m tests.service.kafka.real_kafka
 
 clean:  ## remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage build dist *.egg-info

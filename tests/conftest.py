@@ -4,26 +4,31 @@ Tools. `@pytest.mark.needs_tool("kcat")` skips a test where the tool is missing,
 `PORTCULLIS_REQUIRE` (a comma list, set in CI) names it. The end of every run says which tools took part.
 
 Brokers. `bootstrap` gives a test the address of the embedded broker and, in a second run of the same test, of a real
-Apache Kafka (`PORTCULLIS_TEST_BOOTSTRAP` names one that runs already). Each is started once per session; tests that
-use them are put onto one xdist worker, for which pytest wants `--dist loadgroup`.
+Apache Kafka (`PORTCULLIS_TEST_BOOTSTRAP` names one that runs already). The real one is started once for all xdist
+workers, the embedded one once for each.
 """
 
 import functools
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.kafka import real_kafka as apache
+from tests.service.kafka import real_kafka as apache
+from tests.shared_kafka import SharedKafka, shared_kafka
 
 # A first example may compile a kernel, and machines are shared: no test asserts a speed. `make test` tries the same
-# examples each time, so that a change is judged by what it changed; `make soak` looks for new ones.
+# examples each time, so that a change is judged by what it changed; `make soak` looks for new ones, `make quick` tries
+# few.
 settings.register_profile("new", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", settings.get_profile("new"), derandomize=True)
+settings.register_profile("few", settings.get_profile("same"), max_examples=5)
 settings.load_profile("same")
 
 BROKER_FIXTURES = {"bootstrap", "embedded_kafka", "real_kafka", "real_bootstrap"}
@@ -71,18 +76,79 @@ TOOLS = {
 
 @functools.cache
 def _missing(tool: str) -> str | None:
-    return TOOLS[tool]()
+    return TOOLS[tool]()  # type: ignore[operator]
+
+
+SHARED_KAFKA = pytest.StashKey[SharedKafka]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"needs_tool(name): needs one of {', '.join(TOOLS)}; see tests/conftest.py")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Twice as many processes as cores: tests on brokers and services mostly wait. Those of `make quick` do not."""
+    return (1 if QUICK else 2) * (os.cpu_count() or 1)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Before an xdist worker starts: tell it where to ask for the broker of this run."""
+    stash = node.config.stash
+    if SHARED_KAFKA not in stash:
+        stash[SHARED_KAFKA] = SharedKafka()
+    node.workerinput["shared_kafka"] = stash[SHARED_KAFKA].address
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    shared = config.stash.get(SHARED_KAFKA, None)
+    if shared is not None:
+        shared.close()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    few = settings.get_current_profile_name() == "few"
     for item in items:
         if BROKER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.kafka)
-            item.add_marker(pytest.mark.xdist_group("kafka"))
+        if item.get_closest_marker("needs_tool") or item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.slow)
+        if few:
+            _try_few(item)
+
+
+def _try_few(item: pytest.Item) -> None:
+    """Tests that say how many examples they want get few all the same; hypothesis has no public way."""
+    function: Any = getattr(item, "obj", None)
+    function = getattr(function, "__func__", function)
+    own = getattr(function, "_hypothesis_internal_use_settings", None)
+    if own is not None:
+        most = min(own.max_examples, settings.default.max_examples)  # type: ignore[union-attr]
+        function._hypothesis_internal_use_settings = settings(own, max_examples=most)
+
+
+QUICK = bool(os.environ.get("PORTCULLIS_QUICK"))
+_running: list[pytest.Item] = []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    _running.append(item)
+    try:
+        yield
+    finally:
+        _running.clear()
+
+
+def _refuse_processes(event: str, _: object) -> None:
+    """In `make quick` a test that starts a process fails: it has to say that it is slow."""
+    if event == "subprocess.Popen" and _running:
+        pytest.fail("it starts a process: mark it with `slow`", pytrace=False)
+
+
+if QUICK:
+    sys.addaudithook(_refuse_processes)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -123,8 +189,12 @@ def embedded_kafka() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def real_kafka() -> Iterator[apache.RealKafka]:
-    """A real Apache Kafka of our own; tests that use it carry `needs_tool("kafka")`."""
+def real_kafka(request: pytest.FixtureRequest) -> Iterator[apache.RealKafka]:
+    """A real Apache Kafka of this run; tests that use it carry `needs_tool("kafka")` and share it with others."""
+    workerinput = getattr(request.config, "workerinput", None)
+    if workerinput is not None:
+        yield shared_kafka(*workerinput["shared_kafka"])
+        return
     with apache.RealKafka() as kafka:
         yield kafka
 

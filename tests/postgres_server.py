@@ -26,17 +26,17 @@ class PostgresServer:
             os.chown(directory, user.pw_uid, user.pw_gid)
             self._as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
         initdb = [self._programs / "initdb", "-D", directory / "data", "-U", "portcullis", "-A", "trust", "--no-sync"]
-        subprocess.run([*self._as_user, *initdb], check=True, capture_output=True, cwd=directory)
+        subprocess.run([*self._as_user, *initdb], check=True, capture_output=True, cwd=directory)  # type: ignore[list-item]
         self.url = f"postgresql://portcullis@127.0.0.1:{self._port}/postgres"
 
     def start(self) -> None:
         """Start, and wait until it answers."""
         options = ["-k", self._directory, "-h", "127.0.0.1", "-p", str(self._port), "-c", "fsync=off"]
         command = [*self._as_user, self._programs / "postgres", "-D", self._directory / "data", *options]
-        self._server = subprocess.Popen(command, stderr=subprocess.DEVNULL, cwd=self._directory)
+        self._server = subprocess.Popen(command, stderr=subprocess.DEVNULL, cwd=self._directory)  # type: ignore[arg-type]
         deadline = time.monotonic() + 240
         asking = [self._programs / "pg_isready", "-h", "127.0.0.1", "-p", str(self._port)]
-        while subprocess.run(asking, capture_output=True, check=False).returncode:
+        while subprocess.run(asking, capture_output=True, check=False).returncode:  # type: ignore[arg-type]
             assert time.monotonic() < deadline
             assert self._server.poll() is None
             time.sleep(0.1)

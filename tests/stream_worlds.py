@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from service.codec.events import Events
 from service.publishing.gate import Gate, box_key
 from service.publishing.rows import Rows
@@ -15,11 +17,11 @@ __all__ = ["Observer", "cut", "stream"]
 class Observer(observing.Observer):
     """Holds every release against the gate too, with all rows that ever came."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
-        self._gate, self._boxes = Gate(self.schema, self.engine.models()), {}
+        self._gate, self._boxes = Gate(self.schema, self.engine.models()), {}  # type: ignore[var-annotated]
 
-    def judge(self, release):
+    def judge(self, release: Any) -> None:
         super().judge(release)
         rows, batch = Rows.empty(self.schema), self.rows
         rows.append(Events(batch.positions, batch.persons, batch.quasi, batch.sensitive, (), []), batch.times)

@@ -12,8 +12,10 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -28,8 +30,8 @@ from service.ports import free_port
 from service.worker.metrics import Metrics
 from service.worker.settings import WorkerSettings
 from service.worker.stream import stream_of
-from tests.kafka import real_kafka
 from tests.postgres_server import postgres_server
+from tests.service.kafka import real_kafka
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = Path(sys.executable).parent
@@ -38,13 +40,13 @@ SERVICES = COMPOSE["services"]
 METRIC = re.compile(r"\bportcullis_[a-z_]+")
 
 
-def run(*command, **more):
+def run(*command: Any, **more: Any) -> Any:
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, cwd=ROOT, **more)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def test_the_compose_file_follows_its_schema(tmp_path):
+def test_the_compose_file_follows_its_schema(tmp_path: Path) -> None:
     command = [PROGRAMS / "check-jsonschema", "--builtin-schema", "vendor.compose-spec"]
     run(*command, "docker-compose.yml")
     wrong = tmp_path / "wrong.yml"
@@ -53,17 +55,17 @@ def test_the_compose_file_follows_its_schema(tmp_path):
         run(*command, wrong)
 
 
-def test_the_image_is_built_as_hadolint_likes_it():
+def test_the_image_is_built_as_hadolint_likes_it() -> None:
     run(PROGRAMS / "hadolint", "Dockerfile")
 
 
-def test_what_the_image_is_built_from_reaches_the_engine():
+def test_what_the_image_is_built_from_reaches_the_engine() -> None:
     admitted = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     packages = {path.parent.name for path in ROOT.glob("*/py.typed")}
     assert admitted == packages | {"pyproject.toml", "constraints.txt", "README.md", "LICENSE"}
 
 
-def test_references_inside_the_compose_file_hold():
+def test_references_inside_the_compose_file_hold() -> None:
     for name, service in SERVICES.items():
         for volume in service.get("volumes", []):
             source = volume.split(":")[0]
@@ -73,23 +75,23 @@ def test_references_inside_the_compose_file_hold():
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", [])), "loopback only"
 
 
-def test_our_containers_need_no_rights_and_write_to_volumes_only():
+def test_our_containers_need_no_rights_and_write_to_volumes_only() -> None:
     for name in ("worker", "api"):
         assert SERVICES[name]["read_only"] is True
         assert SERVICES[name]["cap_drop"] == ["ALL"]
     dockerfile = (ROOT / "Dockerfile").read_text()
     assert re.search(r"^USER 10001:10001$", dockerfile, re.MULTILINE)
-    written = json.loads(re.search(r"^VOLUME (.*)$", dockerfile, re.MULTILINE)[1])
+    written = json.loads(re.search(r"^VOLUME (.*)$", dockerfile, re.MULTILINE)[1])  # type: ignore[index]
     mounted = {volume.split(":")[1] for volume in SERVICES["api"]["volumes"]}
     assert mounted == set(written)
 
 
-def test_the_kafka_that_is_deployed_is_the_kafka_that_is_tested():
+def test_the_kafka_that_is_deployed_is_the_kafka_that_is_tested() -> None:
     assert {SERVICES[name]["image"] for name in ("kafka", "topics")} == {f"apache/kafka:{real_kafka.VERSION}"}
 
 
 @pytest.fixture(scope="module")
-def metric_names(tmp_path_factory):
+def metric_names(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Every name that workers and API tell Prometheus."""
     stream = stream_of(parse_policy(json.dumps(POLICY)), WorkerSettings())
     store = JobStore(open_database(f"sqlite:///{tmp_path_factory.mktemp('metrics') / 'jobs.db'}"))
@@ -102,7 +104,7 @@ def metric_names(tmp_path_factory):
     return names
 
 
-def test_dashboard_and_alerts_ask_for_metrics_that_are_there(metric_names):
+def test_dashboard_and_alerts_ask_for_metrics_that_are_there(metric_names: Any) -> None:
     board = json.loads((ROOT / "deploy/grafana/dashboards/portcullis.json").read_text())
     shown = {
         name for panel in board["panels"] for target in panel["targets"] for name in METRIC.findall(target["expr"])
@@ -114,7 +116,7 @@ def test_dashboard_and_alerts_ask_for_metrics_that_are_there(metric_names):
 
 
 @pytest.mark.needs_tool("promtool")
-def test_prometheus_understands_its_files():
+def test_prometheus_understands_its_files() -> None:
     run("promtool", "check", "rules", "deploy/prometheus/alerts.yml")
     run("promtool", "check", "config", "--syntax-only", "deploy/prometheus/prometheus.yml")
 
@@ -150,10 +152,10 @@ CALM = {
 
 @pytest.mark.needs_tool("promtool")
 @pytest.mark.parametrize("alert", FIRES)
-def test_alerts_fire_when_they_should_and_only_then(alert, tmp_path):
+def test_alerts_fire_when_they_should_and_only_then(alert: Any, tmp_path: Path) -> None:
     """Each alert is evaluated over half an hour of trouble, and of everyday life."""
 
-    def firing(series):
+    def firing(series: Any) -> None:
         expected = {
             "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)',
             "eval_time": "14m",
@@ -170,19 +172,19 @@ def test_alerts_fire_when_they_should_and_only_then(alert, tmp_path):
     firing({})
 
 
-def test_every_alert_is_tried():
+def test_every_alert_is_tried() -> None:
     rules = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yml").read_text())["groups"][0]["rules"]
     assert {rule["alert"] for rule in rules} == set(FIRES)
 
 
-def test_topics_are_made_for_the_policy_that_is_deployed():
+def test_topics_are_made_for_the_policy_that_is_deployed() -> None:
     policy = yaml.safe_load((ROOT / "examples/orders/policy.yaml").read_text())
     made = re.findall(r"^create (\S+)", (ROOT / "deploy/kafka/create-topics").read_text(), re.MULTILINE)
     assert made == [policy["stream"][key] for key in ("input", "output", "dead_letters")]
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A copy of deploy/prepare after its one run: the folder, and the token that it told."""
     folder = tmp_path_factory.mktemp("prepared")
     (folder / "deploy").mkdir()
@@ -192,7 +194,7 @@ def prepared(tmp_path_factory):
     return folder, told.split()[-1]
 
 
-def test_secrets_are_made_once(prepared):
+def test_secrets_are_made_once(prepared: Any) -> None:
     folder, token = prepared
     names = set(re.findall(r"\$\{(\w+):\?", (ROOT / "docker-compose.yml").read_text()))
     assert names == {line.split("=")[0] for line in (folder / ".env").read_text().splitlines()}
@@ -205,7 +207,7 @@ def test_secrets_are_made_once(prepared):
         run("sh", folder / "deploy/prepare")
 
 
-def test_secrets_that_could_not_be_made_leave_nothing_in_the_way(tmp_path):
+def test_secrets_that_could_not_be_made_leave_nothing_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "deploy").mkdir()
     script = tmp_path / "deploy" / "prepare"
     script.write_text((ROOT / "deploy/prepare").read_text())
@@ -217,7 +219,7 @@ def test_secrets_that_could_not_be_made_leave_nothing_in_the_way(tmp_path):
 class ComposeKafka(real_kafka.RealKafka):
     """Apache Kafka with the settings of the compose file, as its image reads them from the environment."""
 
-    def _properties(self):
+    def _properties(self) -> Any:
         environment = {key: str(value) for key, value in SERVICES["kafka"]["environment"].items()}
         lines = "".join(
             f"{key.removeprefix('KAFKA_').lower().replace('_', '.')}={value}\n" for key, value in environment.items()
@@ -233,13 +235,13 @@ class ComposeKafka(real_kafka.RealKafka):
         return replaced(lines, changes)
 
 
-def replaced(text, changes):
+def replaced(text: Any, changes: Any) -> Any:
     for old, new in changes.items():
         text = text.replace(old, new)
     return text
 
 
-def command_of(name, changes):
+def command_of(name: Any, changes: Any) -> Any:
     """Command line and environment of a service, on this machine."""
     service = SERVICES[name]
     mounts = {
@@ -254,12 +256,12 @@ def command_of(name, changes):
 
 
 @contextmanager
-def running(name, changes, log):
+def running(name: Any, changes: Any, log: Any) -> Iterator[Any]:
     """A service as the compose file starts it; the image's health check must come to like it."""
     command, environment = command_of(name, changes)
     dockerfile = (ROOT / "Dockerfile").read_text()
-    check = json.loads(re.search(r"^HEALTHCHECK.*\n\s+CMD (\[.*\])$", dockerfile, re.MULTILINE)[1])
-    url = re.search(r"HEALTH_URL=(\S+)", dockerfile)[1]
+    check = json.loads(re.search(r"^HEALTHCHECK.*\n\s+CMD (\[.*\])$", dockerfile, re.MULTILINE)[1])  # type: ignore[index]
+    url = re.search(r"HEALTH_URL=(\S+)", dockerfile)[1]  # type: ignore[index]
     environment = {"HEALTH_URL": replaced(url, changes), **environment}
     with log.open("wb") as file:
         process = subprocess.Popen(command, env=environment, cwd=log.parent, stdout=file, stderr=file)
@@ -274,7 +276,7 @@ def running(name, changes, log):
         assert process.wait(120) in {0, -15}, log.read_text()
 
 
-def until(holds, process=None, seconds=240):
+def until(holds: Any, process: Any = None, seconds: int = 240) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert process is None or process.poll() is None, "it ended"
@@ -282,7 +284,7 @@ def until(holds, process=None, seconds=240):
         time.sleep(0.5)
 
 
-def get(url, token):
+def get(url: Any, token: Any) -> Any:
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
     with urllib.request.urlopen(request) as answer:
         return answer.read().decode()
@@ -293,7 +295,7 @@ def get(url, token):
 @pytest.mark.needs_tool("kafka")
 @pytest.mark.needs_tool("postgres")
 @pytest.mark.xdist_group("kafka")
-def test_every_service_runs_with_the_command_of_the_compose_file(prepared, tmp_path):
+def test_every_service_runs_with_the_command_of_the_compose_file(prepared: Any, tmp_path: Path) -> None:
     folder, token = prepared
     with ExitStack() as stack:
         kafka = stack.enter_context(ComposeKafka())
@@ -321,7 +323,7 @@ def test_every_service_runs_with_the_command_of_the_compose_file(prepared, tmp_p
 
         produce(kafka.bootstrap, (ROOT / "examples/orders/orders.jsonl").read_bytes().splitlines())
 
-        def streams():
+        def streams() -> Any:
             return json.loads(get(f"http://{api}/v1/streams", token))["streams"]
 
         until(
@@ -334,11 +336,11 @@ def test_every_service_runs_with_the_command_of_the_compose_file(prepared, tmp_p
             get(f"http://{api}/metrics", "pc_wrong")
 
 
-def metrics(worker):
+def metrics(worker: Any) -> Any:
     return get(f"http://{worker}/metrics", "")
 
 
-def create_topics(kafka, changes, folder):
+def create_topics(kafka: Any, changes: Any, folder: Any) -> None:
     """Run the init service with Kafka's own tool, and look at what it made."""
     kafka_tool(folder, "kafka-topics.sh", "TopicCommand")
     command, environment = command_of("topics", changes)
@@ -351,7 +353,7 @@ def create_topics(kafka, changes, folder):
     assert topic.config["retention.ms"] == "604800000"
 
 
-def kafka_tool(folder, name, command):
+def kafka_tool(folder: Any, name: Any, command: Any) -> None:
     """A program of Kafka's image, which is a class of its jars."""
     tool = folder / name
     java = f'exec java -XX:TieredStopAtLevel=1 -cp "{real_kafka.fetch()}/*" org.apache.kafka.tools.{command} "$@"'
@@ -359,14 +361,14 @@ def kafka_tool(folder, name, command):
     tool.chmod(0o755)
 
 
-def check_health(name, changes, **environment):
+def check_health(name: Any, changes: Any, **environment: Any) -> None:
     """Run the health check that the compose file gives a service of others."""
     kind, *command = SERVICES[name]["healthcheck"]["test"]
     assert kind == "CMD"
     run(*(replaced(part, changes) for part in command), env={**os.environ, **environment})
 
 
-def produce(bootstrap, values):
+def produce(bootstrap: Any, values: Any) -> None:
     producer = connect(KafkaSettings(bootstrap_servers=bootstrap)).producer("test")
     producer.init_transactions()
     producer.begin()

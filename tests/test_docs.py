@@ -12,8 +12,9 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
@@ -38,9 +39,11 @@ DIAGRAMS = {"how-it-works-1", "how-it-works-2", "how-it-works-3"}
 """Blocks that are drawings and no code."""
 NOT_RUN = {
     "make run": "the demo of tests/service/test_demo.py, which ends by itself",
+    "make quick": "a part of this suite",
     "make test": "this suite",
+    "make release": "minutes; tests/test_packaging.py builds the same wheel, and looks at what gathers the changelog",
     "make soak": "hours; the marks are those of pyproject.toml",
-    "make kafka": "runs until Ctrl-C; tests/kafka starts the same module",
+    "make kafka": "runs until Ctrl-C; tests/service/kafka starts the same module",
     "make bench": "20 minutes; tests/load_tests/test_bench.py has its parts",
     "make docs": "test_the_site_builds_without_a_warning",
     "docker build": "no engine here; see tests/test_containers.py",
@@ -59,7 +62,7 @@ class Block(NamedTuple):
     text: str
 
 
-def name_of(block):
+def name_of(block: Any) -> Any:
     return f"{block.page.stem}-{block.number}" if isinstance(block, Block) else None
 
 
@@ -71,16 +74,16 @@ BLOCKS = [
 WALK = [block for block in BLOCKS if block.page == FIRST and "kafka import" in block.text]
 
 
-def blocks(language, *, but=()):
+def blocks(language: Any, *, but: Any = ()) -> Any:
     return [block for block in BLOCKS if block.language == language and block not in but]
 
 
-def lines_of(block):
+def lines_of(block: Any) -> Any:
     text = block.text.replace("\\\n", " ")
     return [line.split("  #")[0].strip() for line in text.splitlines() if line.strip()]
 
 
-def test_all_that_an_algorithm_declares_is_explained():
+def test_all_that_an_algorithm_declares_is_explained() -> None:
     page = (ROOT / "docs/contributing.md").read_text()
     declared = {*StaticAlgorithm.__annotations__, *Engine.__annotations__, *vars(StreamParameters)}
     declared = {name for name in declared if not name.startswith(("_", "model_"))}
@@ -89,26 +92,26 @@ def test_all_that_an_algorithm_declares_is_explained():
 
 
 @pytest.mark.parametrize("way", ["The way of an event", "The way of a table"])
-def test_each_way_fits_on_a_screen(way):
+def test_each_way_fits_on_a_screen(way: str) -> None:
     page = (ROOT / "docs/how-it-works.md").read_text()
     section = page.partition(f"## {way}\n")[2].partition("\n## ")[0]
     assert 10 < len(section.strip().splitlines()) <= 45
 
 
-def test_every_block_is_of_a_kind_that_is_tested():
+def test_every_block_is_of_a_kind_that_is_tested() -> None:
     assert {block.language for block in BLOCKS} == KNOWN
     assert {name_of(block) for block in blocks("text")} == DIAGRAMS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_no_block_escapes(page):
+def test_no_block_escapes(page: Any) -> None:
     """Indented, unnamed or unclosed fences would not be found above."""
     fences = re.findall(r"^\s*(?:```|~~~)", page.read_text(), re.MULTILINE)
     assert len(fences) == 2 * sum(block.page == page for block in BLOCKS)
     assert "<pre" not in page.read_text()
 
 
-def test_every_command_is_run_or_has_a_reason():
+def test_every_command_is_run_or_has_a_reason() -> None:
     walked = {line for block in blocks("sh") if block.page in {FIRST, TABLES} for line in lines_of(block)}
     for block in blocks("sh"):
         for line in lines_of(block):
@@ -120,22 +123,22 @@ def test_every_command_is_run_or_has_a_reason():
 
 
 @pytest.mark.parametrize("block", blocks("csv"), ids=name_of)
-def test_hierarchies_can_be_read(block):
+def test_hierarchies_can_be_read(block: Any) -> None:
     assert len(Hierarchy.from_csv_text(block.text).leaves) > 1
 
 
 @pytest.mark.parametrize("block", blocks("json"), ids=name_of)
-def test_json_can_be_read(block):
+def test_json_can_be_read(block: Any) -> None:
     json.loads(block.text)
 
 
 @pytest.mark.parametrize("block", blocks("yaml"), ids=name_of)
-def test_policies_can_be_used(block):
+def test_policies_can_be_used(block: Any) -> None:
     assert parse_policy(block.text).schema.quasi
 
 
 @pytest.fixture
-def beside_the_examples(tmp_path, monkeypatch):
+def beside_the_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder that looks like the repository to somebody who only reads examples."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
@@ -143,13 +146,13 @@ def beside_the_examples(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("beside_the_examples")
 @pytest.mark.parametrize("block", blocks("python", but=WALK), ids=name_of)
-def test_python_runs(block, monkeypatch):
+def test_python_runs(block: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     program(block.text)
 
 
 @pytest.mark.parametrize("block", blocks("sh"), ids=name_of)
-def test_commands_are_there_and_understand_their_flags(block):
+def test_commands_are_there_and_understand_their_flags(block: Any) -> None:
     makefile = (ROOT / "Makefile").read_text()
     for line in lines_of(block):
         program, *arguments = shlex.split(line)
@@ -163,7 +166,7 @@ def test_commands_are_there_and_understand_their_flags(block):
             assert shutil.which(program) or program == "docker", line
 
 
-def understood(arguments):
+def understood(arguments: Any) -> None:
     """Parse a command line without running it."""
     name, *rest = arguments
     command = load(name)
@@ -172,19 +175,19 @@ def understood(arguments):
     command.make_context(name, list(rest))
 
 
-def test_a_flag_that_does_not_exist_is_noticed():
+def test_a_flag_that_does_not_exist_is_noticed() -> None:
     with pytest.raises(Exception, match="--bootstrapp"):
         understood(["run", "orders.yaml", "--bootstrapp", "127.0.0.1:9092"])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_commands_in_sentences_are_there(page):
+def test_commands_in_sentences_are_there(page: Any) -> None:
     prose = BLOCK.sub("", page.read_text())
     assert set(re.findall(r"`portcullis ([a-z]+)", prose)) <= set(COMMANDS)
 
 
 @pytest.mark.usefixtures("beside_the_examples")
-def test_commands_for_tables_and_files_do_their_work():
+def test_commands_for_tables_and_files_do_their_work() -> None:
     Path("orders.yaml").write_text(first_policy())
     runner = CliRunner()
     for block in blocks("sh"):
@@ -196,21 +199,21 @@ def test_commands_for_tables_and_files_do_their_work():
     assert Path("report.html").exists()
 
 
-def with_ports(line, ports):
+def with_ports(line: Any, ports: Any) -> Any:
     return re.sub("|".join(ports), lambda found: ports[found[0]], line)
 
 
-def first_policy():
+def first_policy() -> Any:
     return next(block.text for block in blocks("yaml") if block.page == FIRST)
 
 
-def commands_of(page):
+def commands_of(page: Any) -> Any:
     return [line for block in blocks("sh") if block.page == page for line in lines_of(block)]
 
 
 @pytest.mark.kafka
 @pytest.mark.xdist_group("kafka")
-def test_from_zero_to_an_anonymized_topic(tmp_path, monkeypatch):
+def test_from_zero_to_an_anonymized_topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The guide's walk: its broker, policy, worker, producer, consumer and drain; only the ports are others."""
     port, status = str(free_port()), str(free_port())
     monkeypatch.setenv("PORTCULLIS_WORKER_STATUS_PORT", status)
@@ -235,7 +238,7 @@ def test_from_zero_to_an_anonymized_topic(tmp_path, monkeypatch):
             [sys.executable, "-m", "service", *shlex.split(drain)[1:]], capture_output=True, text=True, check=False
         )
         assert ended.returncode == 0, ended.stderr
-    rows = [int(re.search(r"\} (\d+) rows, for example \{'item'", line)[1]) for line in told]
+    rows = [int(re.search(r"\} (\d+) rows, for example \{'item'", line)[1]) for line in told]  # type: ignore[index]
     assert sum(rows) == counts["released"] == 1000 - counts.get("suppressed", 0)
     assert sum(rows) > 900
     assert min(rows) >= 5
@@ -243,7 +246,7 @@ def test_from_zero_to_an_anonymized_topic(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("beside_the_examples")
-def test_a_table_as_a_job(tmp_path, monkeypatch):
+def test_a_table_as_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The guide's server and request, and what it says of the answer; only the port is another."""
     port = str(free_port())
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
@@ -259,7 +262,7 @@ def test_a_table_as_a_job(tmp_path, monkeypatch):
         ).stdout
         head, body = told.replace("\r", "").rsplit("\n\n", 1)
         assert head.split("\n\n")[-1].startswith("HTTP/1.1 202")
-        job, place = json.loads(body), re.search(r"^location: (\S+)$", head, re.MULTILINE | re.IGNORECASE)[1]
+        job, place = json.loads(body), re.search(r"^location: (\S+)$", head, re.MULTILINE | re.IGNORECASE)[1]  # type: ignore[index]
         url = urllib.parse.urljoin(f"http://127.0.0.1:{port}/", place)
         deadline = time.monotonic() + 240
         while job["state"] not in {"succeeded", "failed"} and time.monotonic() < deadline:
@@ -271,14 +274,14 @@ def test_a_table_as_a_job(tmp_path, monkeypatch):
             assert answer.readline().decode().startswith("class,")
 
 
-def program(text):
+def program(text: Any) -> Any:
     """The lines that a program prints, which says nothing else."""
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=600)
     assert done.stderr == ""
     return done.stdout.splitlines()
 
 
-def counts_when_all_left(url):
+def counts_when_all_left(url: Any) -> Any:
     """What a worker counted, when none of the guide's thousand events is in it any more."""
     deadline = time.monotonic() + 240
     while True:
@@ -291,7 +294,7 @@ def counts_when_all_left(url):
 
 
 @contextlib.contextmanager
-def started_process(line, folder):
+def started_process(line: Any, folder: Any) -> Iterator[Any]:
     with (folder / "log").open("ab") as log:
         command = [sys.executable, "-m", "service", *shlex.split(line)[1:]]
         process = subprocess.Popen(command, stdout=log, stderr=log)
@@ -302,7 +305,7 @@ def started_process(line, folder):
         process.wait(120)
 
 
-def wait_for(url, folder):
+def wait_for(url: Any, folder: Any) -> None:
     deadline = time.monotonic() + 240
     while True:
         with contextlib.suppress(OSError, urllib.error.URLError), urllib.request.urlopen(url):
@@ -312,7 +315,7 @@ def wait_for(url, folder):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_links_lead_somewhere(page):
+def test_links_lead_somewhere(page: Any) -> None:
     generated = {f"reference/{name}.md" for name in ("api", "algorithms", "errors", "metrics", "settings")}
     targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)]+)\)", page.read_text())]
     dead = [
@@ -323,9 +326,9 @@ def test_links_lead_somewhere(page):
     assert dead == []
 
 
-def test_the_site_builds_without_a_warning(tmp_path):
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     build = [sys.executable, "-W", "ignore", "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path]
-    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)  # type: ignore[arg-type]
     assert done.returncode == 0, done.stderr
     algorithms = (tmp_path / "reference" / "algorithms" / "index.html").read_text()
     assert all(name in algorithms for name in ("sabre_w", "delay.tuples", "incognito"))
@@ -333,13 +336,13 @@ def test_the_site_builds_without_a_warning(tmp_path):
     assert all(f"<code>{reason.code}</code>" in errors for reason in Reason)
 
 
-def test_every_alert_has_an_answer():
+def test_every_alert_has_an_answer() -> None:
     rules = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yml").read_text())["groups"][0]["rules"]
     told = re.findall(r"^\| `(Portcullis\w+)` \| (\w+) \|", (ROOT / "docs/production.md").read_text(), re.MULTILINE)
     assert told == [(rule["alert"], rule["labels"]["severity"]) for rule in rules]
 
 
-def test_the_threat_model_names_every_limit():
+def test_the_threat_model_names_every_limit() -> None:
     told = re.findall(r"^\*\*(.+?)\.?\*\*", (ROOT / "docs/threat-model.md").read_text(), re.MULTILINE)
     assert set(told) >= {
         "Repeated events of one person",
@@ -353,12 +356,12 @@ def test_the_threat_model_names_every_limit():
     }
 
 
-def test_pictures_have_words():
+def test_pictures_have_words() -> None:
     for page in PAGES:
         assert all(words for words in re.findall(r"!\[(.*?)\]", page.read_text())), page
 
 
-def test_the_house_is_drawn_as_it_stands():
+def test_the_house_is_drawn_as_it_stands() -> None:
     drawn = next(block.text for block in BLOCKS if name_of(block) == "how-it-works-1")
     floors = {line.split("/")[0] for line in drawn.splitlines() if not line.startswith(" ")}
     rooms = {path.parent.name for path in (ROOT / "service").glob("*/__init__.py")}

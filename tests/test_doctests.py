@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import pkgutil
+from typing import Any
 
 import pytest
 
@@ -15,12 +16,12 @@ MODULES = [
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_examples(name):
+def test_examples(name: Any) -> None:
     failed, _ = doctest.testmod(importlib.import_module(name))
     assert failed == 0
 
 
-def test_there_are_examples_to_run():
+def test_there_are_examples_to_run() -> None:
     finder = doctest.DocTestFinder()
     examples = [test for test in finder.find(importlib.import_module("microdata.encoding")) if test.examples]
     assert examples

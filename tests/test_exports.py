@@ -2,6 +2,7 @@
 
 import importlib
 import types
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ PACKAGES = ["microdata", "privacy", "static_algos", "stream_algos", "service"]
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_what_is_exported_is_there_and_nothing_else(name):
+def test_what_is_exported_is_there_and_nothing_else(name: Any) -> None:
     package = importlib.import_module(name)
     exported = list(getattr(package, "__all__", []))
     assert len(exported) == len(set(exported))
@@ -24,7 +25,7 @@ def test_what_is_exported_is_there_and_nothing_else(name):
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_exported_functions_and_classes_say_what_they_are(name):
+def test_exported_functions_and_classes_say_what_they_are(name: Any) -> None:
     package = importlib.import_module(name)
     silent = [
         one

@@ -4,6 +4,6 @@ import pytest
 
 
 @pytest.mark.xdist_group("example")
-def test_groups_reach_xdist(request):
+def test_groups_reach_xdist(request: pytest.FixtureRequest) -> None:
     grouped = getattr(request.config.option, "loadgroup", False)
     assert request.node.nodeid.endswith("@example") == grouped

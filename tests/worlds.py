@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import strategies as st
 
 from microdata import EXAMPLE_QUASI, EXAMPLE_SENSITIVE, Category, Hierarchy, Number, example_table
 
-CITIES = EXAMPLE_QUASI[1].hierarchy
+CITIES = EXAMPLE_QUASI[1].hierarchy  # type: ignore[union-attr]
 NARROW = Hierarchy.from_mapping({"all": {"one": {"only": ["x"]}}})
 
 QUASI = (
@@ -18,13 +20,15 @@ QUASI = (
 ILLNESS, DEBT = EXAMPLE_SENSITIVE
 
 
-def random_table(rows, seed, quasi=QUASI, sensitive=EXAMPLE_SENSITIVE, persons=None):
+def random_table(
+    rows: Any, seed: Any, quasi: Any = QUASI, sensitive: Any = EXAMPLE_SENSITIVE, persons: Any = None
+) -> Any:
     """An example table with odd quasi-identifiers too."""
     return example_table(rows, seed, quasi, sensitive, persons)
 
 
 @st.composite
-def tables(draw, most_rows=60, quasi=QUASI):
+def tables(draw: Any, most_rows: int = 60, quasi: Any = QUASI) -> Any:
     """Tables of some of the quasi-identifiers, in any order, with single or repeated persons."""
     chosen = tuple(draw(st.lists(st.sampled_from(quasi), min_size=1, max_size=4, unique_by=lambda one: one.name)))
     rows = draw(st.integers(1, most_rows))

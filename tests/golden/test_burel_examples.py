@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,11 +24,11 @@ DISEASE = Category(
 COUNTS = np.array([2, 3, 3, 3, 4, 4])
 
 
-def caps_of(counts, beta):
+def caps_of(counts: Any, beta: Any) -> Any:
     return [largest_share(int(count), int(sum(counts)), Fraction(beta)) for count in counts]
 
 
-def patients():
+def patients() -> Any:
     """Table 4.2."""
     rows = [(70, 40, 0), (60, 60, 1), (50, 50, 2), (70, 50, 5), (80, 50, 3), (60, 70, 4)]
     schema = Schema(PersonSource.ROW, (Number("weight", 50, 80), Number("age", 40, 70)), (DISEASE,))
@@ -35,14 +36,14 @@ def patients():
     return Table(schema, np.arange(6), values[:, :2].astype(float), values[:, 2:].astype(np.int32))
 
 
-def test_example_4_1_single_values_make_one_class():
+def test_example_4_1_single_values_make_one_class() -> None:
     singles = [[value] for value in range(6)]
     ones = np.ones(6, np.int64)
     (leaves,) = dichotomize(share_test(ones, caps_of(ones, 1), singles), least=1)
     assert leaves.tolist() == [[1] * 6]
 
 
-def test_example_4_1_three_buckets_make_two_classes():
+def test_example_4_1_three_buckets_make_two_classes() -> None:
     ones, pairs = np.ones(6, np.int64), [[0, 1], [2, 3], [4, 5]]
     (leaves,) = dichotomize(share_test(ones, caps_of(ones, 1), pairs), least=1)
     assert leaves.tolist() == [[1, 1, 1], [1, 1, 1]]
@@ -51,7 +52,7 @@ def test_example_4_1_three_buckets_make_two_classes():
     assert whole.tolist() == [[2, 2, 2]]
 
 
-def test_example_4_1_the_best_labelling():
+def test_example_4_1_the_best_labelling() -> None:
     """Of all ways to fill the two classes, {Mike, Beth, Alice} and {John, Bob, Carol} lose least: 5/12."""
     table = patients()
     losses = {}
@@ -65,7 +66,7 @@ def test_example_4_1_the_best_labelling():
     assert losses[best] == pytest.approx(5 / 12)
 
 
-def test_example_4_2_caps_and_buckets():
+def test_example_4_2_caps_and_buckets() -> None:
     caps = caps_of(COUNTS, 2)
     assert [float(cap) for cap in (caps[0], caps[1], caps[4])] == pytest.approx([0.3158, 0.4493, 0.5386], abs=5e-5)
     assert fewest_runs(COUNTS.tolist(), caps) == ([0, 1, 1, 2, 2, 3, 3], [0, 1, 1, 3, 3, 5, 5])
@@ -74,13 +75,13 @@ def test_example_4_2_caps_and_buckets():
     assert [int(COUNTS[values].sum()) for values in buckets] == [5, 6, 8]
 
 
-def test_example_4_2_the_tree_of_sizes():
+def test_example_4_2_the_tree_of_sizes() -> None:
     caps = caps_of(COUNTS, 2)
     (leaves,) = dichotomize(share_test(COUNTS, caps, partition_values(COUNTS, caps)), least=1)
     assert sorted(leaves.tolist()) == [[1, 1, 2], [1, 2, 2], [3, 3, 4]]
 
 
-def test_example_4_2_as_a_table():
+def test_example_4_2_as_a_table() -> None:
     rows = int(COUNTS.sum())
     schema = Schema(PersonSource.ROW, (Number("age", 0, 99),), (DISEASE,))
     values = np.repeat(np.arange(6), COUNTS).astype(np.int32)[:, None]
@@ -97,12 +98,12 @@ def test_example_4_2_as_a_table():
     ("p", "beta", "cap"),
     [("0.048402", 1, 0.096804), ("0.048402", 4, 0.19497), ("0.05", 4, 0.19979), ("0.002018", 4, 0.01009)],
 )
-def test_caps_of_the_census(p, beta, cap):
+def test_caps_of_the_census(p: str, beta: int, cap: float) -> None:
     share = Fraction(p)
     assert float(largest_share(share.numerator, share.denominator, Fraction(beta))) == pytest.approx(cap, abs=5e-6)
 
 
-def test_the_cap_is_continuous_increasing_and_below_one():
+def test_the_cap_is_continuous_increasing_and_below_one() -> None:
     caps = [float(largest_share(count, 1000, Fraction(1))) for count in range(1001)]
     assert caps[0] == 0
     assert caps[1000] == 1

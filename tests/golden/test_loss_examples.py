@@ -1,6 +1,7 @@
 """Worked examples of the specification, sections 1.3, 1.6 and the education tree: generalizations and their loss."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,19 +27,19 @@ from tests.one_key import encode
 SEX = Category("sex", Hierarchy.from_mapping({"Person": ["Male", "Female"]}))
 
 
-def published(schema, names, columns, classes):
+def published(schema: Any, names: Any, columns: Any, classes: Any) -> Any:
     """The publication of a printed table."""
     table = encode(schema, pa.table(dict(zip(names, zip(*columns, strict=True), strict=True))))
     assert not len(table.refusals)
     return Publication.of(table.table, np.array(classes))
 
 
-def kernel_loss(publication):
+def kernel_loss(publication: Any) -> Any:
     boxes = publication.boxes
     return [box_loss(geometry(boxes.schema), lo, hi) for lo, hi in zip(boxes.lo, boxes.hi, strict=True)]
 
 
-def test_tables_1_1_and_1_3():
+def test_tables_1_1_and_1_3() -> None:
     schema = Schema("name", (Number("age", 20, 30, integer=True), SEX, Number("zip", 53700, 53720, integer=True)))
     people = [
         ("Bob", 26, "Male", 53711),
@@ -59,7 +60,7 @@ def test_tables_1_1_and_1_3():
     assert publication.loss == pytest.approx(float(sum(exact) / 6), abs=1e-15)
 
 
-def test_tables_1_4_and_1_5():
+def test_tables_1_4_and_1_5() -> None:
     schema = Schema("name", (Number("weight", 50, 80, integer=True), Number("age", 40, 70, integer=True)))
     people = [
         ("Mike", 60, 40),
@@ -79,7 +80,7 @@ def test_tables_1_4_and_1_5():
     assert Publication.of(publication.table, np.zeros(6, int)).loss == 1
 
 
-def test_tables_5_1_and_5_2():
+def test_tables_5_1_and_5_2() -> None:
     schema = Schema(
         "cid",
         (
@@ -128,7 +129,7 @@ EDUCATION = Category(
         (["Secondary School", "Bachelor"], "Any", 1),
     ],
 )
-def test_education_tree(values, label, loss):
+def test_education_tree(values: Any, label: str, loss: Any) -> None:
     schema = Schema("id", (EDUCATION,))
     table = encode(schema, pa.table({"id": values, "education": values})).table
     boxes = Boxes.around(schema, table.quasi, np.zeros(len(table), int), 1)
@@ -137,7 +138,7 @@ def test_education_tree(values, label, loss):
     assert box_loss(geometry(schema), boxes.lo[0], boxes.hi[0]) == loss
 
 
-def test_weights_and_domains_of_one_value():
+def test_weights_and_domains_of_one_value() -> None:
     schema = Schema("id", (Number("a", 0, 10), Number("b", 7, 7), EDUCATION), weights=(2, 1, 1))
     boxes = Boxes(schema, np.array([[0.0, 7, 2]]), np.array([[5.0, 7, 4]]))
     assert attribute_loss(boxes).tolist() == [[0.5, 0, 0.6]]
@@ -145,7 +146,7 @@ def test_weights_and_domains_of_one_value():
     assert table_loss(boxes, np.array([3])) == pytest.approx(0.4)
 
 
-def test_postcodes_as_prefixes():
+def test_postcodes_as_prefixes() -> None:
     zips = Category("zip", prefix_hierarchy(["53711", "53710", "53712", "53903"]))
     schema = Schema("id", (zips,))
     table = encode(schema, pa.table({"id": [1, 2], "zip": [53710, 53712]})).table

@@ -1,6 +1,7 @@
 """The worked examples of SABRE: Cao (2010), chapter 3; section 3.9 of the specification."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,11 +24,11 @@ TWO = Bucketing((Bucket(0, 2, DISEASES.nodes["R"]), Bucket(3, 5, DISEASES.nodes[
 """R and D of example 3.3: U = 7/18, which is 14 in units of 1 / (18 rows · height 2)."""
 
 
-def labels(bucketing):
+def labels(bucketing: Any) -> Any:
     return [DISEASES.labels[bucket.node] for bucket in bucketing.buckets]
 
 
-def patients():
+def patients() -> Any:
     """Table 3.1."""
     rows = [(60, 40, 0), (70, 50, 5), (60, 60, 1), (50, 50, 2), (80, 50, 3), (70, 70, 4)]
     schema = Schema(PersonSource.ROW, (Number("weight", 50, 80), Number("age", 40, 70)), (DISEASE,))
@@ -35,7 +36,7 @@ def patients():
     return Table(schema, np.arange(6), values[:, :2].astype(float), values[:, 2:].astype(np.int32))
 
 
-def test_example_3_2_singletons_make_one_class_two_buckets_make_three():
+def test_example_3_2_singletons_make_one_class_two_buckets_make_three() -> None:
     table = patients()
     six = bucketize(DISEASE, np.ones(6, np.int64), Fraction(0))
     assert [
@@ -59,7 +60,7 @@ def test_example_3_2_singletons_make_one_class_two_buckets_make_three():
         assert list(TCloseness(0.5).achieved(groups)) == pytest.approx([1 / 3] * 3)
 
 
-def test_example_3_3_bounds_of_the_two_buckets():
+def test_example_3_3_bounds_of_the_two_buckets() -> None:
     two = bucketize(DISEASE, COUNTS * 10, Fraction(4, 10))
     assert labels(two) == ["R", "D"]
     assert Fraction(two.bound, 180 * 2) == Fraction(7, 18)
@@ -67,7 +68,7 @@ def test_example_3_3_bounds_of_the_two_buckets():
     assert distance(DISEASE, COUNTS, np.array([0, 0, 10, 0, 8, 0])) == Fraction(7, 18)
 
 
-def test_example_3_4_the_tree_of_categories():
+def test_example_3_4_the_tree_of_categories() -> None:
     root = category_buckets(DISEASES, COUNTS, Fraction(9, 10))
     assert (labels(root), Fraction(root.bound, 36)) == (["RD"], Fraction(8, 9))
     halves = category_buckets(DISEASES, COUNTS, Fraction(4, 10))
@@ -76,7 +77,7 @@ def test_example_3_4_the_tree_of_categories():
     assert (labels(final), Fraction(final.bound, 36)) == (["SARS", "pneumonia", "bronchitis", "D"], Fraction(1, 6))
 
 
-def test_example_3_5_the_tree_of_numbers():
+def test_example_3_5_the_tree_of_numbers() -> None:
     counts = np.array([2, 3, 3, 2])
     root = number_buckets(counts, Fraction(6, 10), np.arange(4))
     assert (root.buckets, Fraction(root.bound, 10 * 3)) == ((Bucket(0, 3),), Fraction(1, 2))
@@ -89,14 +90,14 @@ def test_example_3_5_the_tree_of_numbers():
     ("draws", "least_t"),
     [([3, 2], Fraction(2, 45)), ([2, 2], Fraction(1, 18)), ([2, 1], Fraction(1, 9)), ([5, 4], Fraction(0))],
 )
-def test_examples_3_6_and_3_7_distances_between_buckets(draws, least_t):
+def test_examples_3_6_and_3_7_distances_between_buckets(draws: Any, least_t: Any) -> None:
     threshold = least_t + Fraction(7, 18)
     drawn = np.array(draws)
     assert allowed(closeness_test(DISEASE, COUNTS, TWO, threshold), drawn, sum(draws))
     assert not allowed(closeness_test(DISEASE, COUNTS, TWO, threshold - Fraction(1, 10**9)), drawn, sum(draws))
 
 
-def test_example_3_7_the_tree_of_sizes():
+def test_example_3_7_the_tree_of_sizes() -> None:
     test = closeness_test(DISEASE, COUNTS, TWO, Fraction(45, 100))
     (leaves,) = dichotomize(test, least=1)
     assert leaves.tolist() == [[3, 2], [1, 1], [1, 1], [3, 2], [1, 1], [1, 1]]
@@ -104,13 +105,13 @@ def test_example_3_7_the_tree_of_sizes():
     assert larger.tolist() == [[3, 2], [2, 2], [3, 2], [2, 2]]
 
 
-def test_halves_are_never_rounded_to_even():
+def test_halves_are_never_rounded_to_even() -> None:
     test = closeness_test(DISEASE, np.array([5, 0, 0, 7, 0, 0]), Bucketing(TWO.buckets, bound=0), Fraction(1))
     (leaves,) = dichotomize(test, least=5)
     assert leaves.tolist() == [[3, 4], [2, 3]]
 
 
-def test_strict_proportionality_would_need_large_classes():
+def test_strict_proportionality_would_need_large_classes() -> None:
     """50,000 rows with a bucket of share 0.1333: the test allows far smaller classes than 10,000."""
     counts = np.array([6665, 0, 0, 43335, 0, 0])
     bucketing = Bucketing(TWO.buckets, bound=0)

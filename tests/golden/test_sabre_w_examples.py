@@ -1,5 +1,7 @@
 """Section 6 of the specification: the sequence of Example 6.1, with windows of four panes."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,14 +14,14 @@ SCHEMA = Schema(
 PANE = 8
 
 
-def pane(number, values):
+def pane(number: Any, values: Any) -> Any:
     """One pane of eight rows, of which row i has the i-th of these values."""
     n = np.arange(number * PANE, (number + 1) * PANE)
     ages = (n * 37 % 100).astype(float)[:, None]
     return Batch(n, n.astype(float), n, ages, np.array(values, np.int32)[:, None])
 
 
-def cases_taken(panes, monkeypatch, classes):
+def cases_taken(panes: Any, monkeypatch: Any, classes: Any) -> Any:
     """What each window does, when its classes are the given ones (of the undecided rows, by DIRECT step)."""
     engine = SabreW(SCHEMA, words=seeded_words(1), t=0.1, k=2, floor=0, window={"size": 4 * PANE, "advance": PANE})
     chosen = iter(classes)
@@ -32,7 +34,7 @@ def cases_taken(panes, monkeypatch, classes):
     return taken, released, engine
 
 
-def test_example_6_1(monkeypatch):
+def test_example_6_1(monkeypatch: pytest.MonkeyPatch) -> None:
     """W₁ and W₂ DIRECT, W₃ nothing to do, W₄ INDIRECT with all classes of W₂, W₅ nothing to do, W₆ all undecided."""
     even, skewed = [0, 1, 2, 3] * 2, [0] * 8
     stripes = np.arange(4 * PANE, dtype=np.int32) // PANE
@@ -51,7 +53,7 @@ def test_example_6_1(monkeypatch):
     assert engine.steps["uncovered"] == 0
 
 
-def test_the_threshold_is_what_the_distance_leaves():
+def test_the_threshold_is_what_the_distance_leaves() -> None:
     """Undecided rows that are D away from the window leave t - D: here D = 3/8."""
     engine = SabreW(SCHEMA, words=seeded_words(1), t=0.25, k=1, window={"size": 16, "advance": 8})
     rows = pane(0, [0, 1, 2, 3] * 2)
@@ -62,5 +64,5 @@ def test_the_threshold_is_what_the_distance_leaves():
     assert engine._room(_table(table_rows), window.references) == 1.0
 
 
-def _table(rows):
+def _table(rows: Any) -> Any:
     return Table(SCHEMA, rows.persons, rows.quasi, rows.sensitive)

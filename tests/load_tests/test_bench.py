@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ HAND_TYPED = re.compile(
 MEASURED_BY_THEMSELVES = {"numbers.md", "quality-static-results.md", "quality-stream-results.md"}
 
 
-def record(load=0.5, failed=None, last=None):
+def record(load: float = 0.5, failed: Any = None, last: Any = None) -> Any:
     found = {"about": "How long it takes.", "machine": FACTS, "seconds": 9, "results": {"speed": ROWS, "rows": 30}}
     return {
         "machine": {**FACTS, "load": load},
@@ -33,7 +34,7 @@ def record(load=0.5, failed=None, last=None):
     }
 
 
-def test_every_benchmark_takes_part_and_all_end_within_twenty_minutes():
+def test_every_benchmark_takes_part_and_all_end_within_twenty_minutes() -> None:
     own = Path(bench.__file__)
     modules = [path for path in own.parent.glob("*.py") if path != own]
     assert {path.stem for path in modules if "arguments(__doc__" in path.read_text()} == set(
@@ -42,7 +43,7 @@ def test_every_benchmark_takes_part_and_all_end_within_twenty_minutes():
     assert sum(bench.PARTS.values()) <= 20 * 60
 
 
-def test_the_page_tells_numbers_goals_failures_and_a_busy_machine():
+def test_the_page_tells_numbers_goals_failures_and_a_busy_machine() -> None:
     page = bench.page(record(load=7.0, failed={"http_load": "took longer than 3 s"}, last={"castle.speed": 200_000.0}))
     assert "| sabre | 10 | 1.5 |" in page
     assert "300,000 tuples/s of one core | 200,000 (+50%) | at least 200,000 |" in page
@@ -53,8 +54,8 @@ def test_the_page_tells_numbers_goals_failures_and_a_busy_machine():
     assert "The machine was busy" not in bench.page(record())
 
 
-def test_a_part_that_fails_keeps_its_last_numbers_and_takes_nothing_down(monkeypatch):
-    def measure(name, seconds):
+def test_a_part_that_fails_keeps_its_last_numbers_and_takes_nothing_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measure(name: Any, seconds: Any) -> Any:
         if name == "peers":
             raise bench.PartFailedError("no network")
         return {"machine": FACTS, "seconds": 1, "results": {"name": name}}
@@ -70,23 +71,23 @@ def test_a_part_that_fails_keeps_its_last_numbers_and_takes_nothing_down(monkeyp
     assert after["last"]["headlines"] == before["headlines"]
 
 
-def test_what_takes_too_long_is_a_failure():
+def test_what_takes_too_long_is_a_failure() -> None:
     with pytest.raises(bench.PartFailedError, match="longer"):
         bench.measure("audit_speed", 0.05)
 
 
-def test_a_part_that_dies_is_told_by_its_last_words():
+def test_a_part_that_dies_is_told_by_its_last_words() -> None:
     with pytest.raises(bench.PartFailedError, match="No module named"):
         bench.measure("nowhere", 60)
 
 
-def test_a_benchmark_says_of_itself_what_it_measures():
+def test_a_benchmark_says_of_itself_what_it_measures() -> None:
     about = bench.described("static_speed")
     assert about.startswith("How long the static algorithms take")
     assert "python -m" not in about
 
 
-def test_figures_tell_how_many_claims_show():
+def test_figures_tell_how_many_claims_show() -> None:
     figures = [{"figure": "3.7", "panels": [], "claims": [{"held": True}, {"held": False}]}]
     assert "| 3.7 | 1 of 2 |" in "\n".join(bench.tables({"figures": figures}))
 
@@ -95,22 +96,22 @@ def test_figures_tell_how_many_claims_show():
     ("value", "words"),
     [(442_181.3, "442,000"), (1_547, "1,547"), (37_459, "37,500"), (0.27721, "0.277"), (7.7646, "7.76"), (0, "0")],
 )
-def test_numbers_in_sentences(value, words):
+def test_numbers_in_sentences(value: Any, words: str) -> None:
     assert headlines.text(value) == words
 
 
-def test_every_headline_was_measured():
+def test_every_headline_was_measured() -> None:
     results = {name: one["results"] for name, one in RECORD["benchmarks"].items()}
     assert headlines.collect(results) == RECORD["headlines"]
     assert set(RECORD["headlines"]) == {one.key for one in headlines.HEADLINES}
 
 
-def test_the_page_is_what_was_measured():
+def test_the_page_is_what_was_measured() -> None:
     assert bench.page(RECORD) == bench.PAGE.read_text()
 
 
 @pytest.mark.parametrize("path", bench.texts(), ids=lambda path: path.stem)
-def test_texts_say_what_was_measured(path):
+def test_texts_say_what_was_measured(path: Any) -> None:
     page = path.read_text()
     assert {mark[1] for mark in headlines.MARK.findall(page)} <= set(RECORD["headlines"])
     assert headlines.fill(page, RECORD["headlines"]) == page
@@ -121,20 +122,20 @@ def test_texts_say_what_was_measured(path):
 @pytest.mark.parametrize(
     "path", [path for path in bench.texts() if path.name not in MEASURED_BY_THEMSELVES], ids=lambda path: path.stem
 )
-def test_no_measurement_is_typed_by_hand(path):
+def test_no_measurement_is_typed_by_hand(path: Any) -> None:
     """Put it between marks (load_tests/headlines.py), or refer to the page that a benchmark wrote."""
     prose = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
     assert HAND_TYPED.findall(headlines.MARK.sub("", re.sub(r"`[^`\n]*`", "", prose))) == []
 
 
-def test_a_wrong_number_in_a_text_is_noticed():
+def test_a_wrong_number_in_a_text_is_noticed() -> None:
     page = "fast: <!-- number: castle.speed -->1<!-- /number --> tuples/s, not 300,000 tuples/s"
     assert headlines.fill(page, {"castle.speed": 5.0}) == page.replace("-->1<", "-->5<")
     assert HAND_TYPED.findall(headlines.MARK.sub("", page))
 
 
-def test_the_charts_of_the_parameters_are_those_that_were_measured(tmp_path):
-    bench.draw(RECORD["benchmarks"]["parameters"]["results"], tmp_path)
+def test_the_charts_of_the_parameters_are_those_that_were_measured(tmp_path: Path) -> None:
+    bench.draw(RECORD["benchmarks"]["parameters"]["results"], tmp_path)  # type: ignore[attr-defined]
     drawn = {path.name: path.read_text() for path in tmp_path.glob("*.svg")}
     assert drawn == {path.name: path.read_text() for path in (ROOT / "docs" / "plots").glob("choosing-*.svg")}
     assert len(drawn) == 6

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from load_tests.plot import Panel
 from load_tests.quality.claims import both, falls, flatter, grows, limited, ordered, steady
 
 
-def panel(**series):
+def panel(**series: Any) -> Any:
     return Panel("title", "x", [1, 2, 3], series)
 
 
@@ -23,13 +25,13 @@ def panel(**series):
         ([3.0, None, 1.0], True, False),
     ],
 )
-def test_direction(values, down, up):
+def test_direction(values: Any, down: bool, up: bool) -> None:
     chart = panel(a=values)
     assert falls(chart, ["a"])[0] is down
     assert grows(chart, ["a"])[0] is up
 
 
-def test_order_holds_at_every_point_or_not_at_all():
+def test_order_holds_at_every_point_or_not_at_all() -> None:
     chart = panel(low=[1.0, 1.0, 1.0], high=[2.0, 2.0, 0.5], top=[20.0, None, 30.0])
     assert ordered(chart, "low", "top")[0]
     assert not ordered(chart, "low", "high")[0]
@@ -39,11 +41,11 @@ def test_order_holds_at_every_point_or_not_at_all():
     assert not both(ordered(chart, "low", "top"), ordered(chart, "low", "high"))[0]
 
 
-def test_a_comparison_without_points_does_not_hold():
+def test_a_comparison_without_points_does_not_hold() -> None:
     assert not ordered(panel(a=[None] * 3, b=[1.0] * 3), "a", "b")[0]
 
 
-def test_growth_steadiness_and_limits():
+def test_growth_steadiness_and_limits() -> None:
     chart = panel(flat=[1.0, 1.05, 1.1], steep=[1.0, 2.0, 4.0])
     assert flatter(chart, ["flat"], ["steep"])[0]
     assert not flatter(chart, ["steep"], ["flat"])[0]

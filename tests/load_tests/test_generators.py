@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -34,14 +36,14 @@ GENERATORS = {
 ROWS = 200_000
 
 
-def share(column, value):
+def share(column: Any, value: Any) -> Any:
     return (np.asarray(column) == value).mean()
 
 
 @pytest.mark.parametrize("name", GENERATORS)
 @settings(max_examples=10, deadline=None)
 @given(rows=st.integers(0, 300), seed=st.integers(0, 2**32))
-def test_encoding_the_raw_rows_gives_the_encoded_rows(name, rows, seed):
+def test_encoding_the_raw_rows_gives_the_encoded_rows(name: Any, rows: int, seed: int) -> None:
     dataset = GENERATORS[name]
     table, raw = dataset.table(rows, seed), dataset.arrow(rows, seed)
     encoded = encode(dataset.schema, raw).table
@@ -54,13 +56,13 @@ def test_encoding_the_raw_rows_gives_the_encoded_rows(name, rows, seed):
 
 
 @pytest.mark.parametrize("name", GENERATORS)
-def test_a_seed_repeats_and_another_does_not(name):
+def test_a_seed_repeats_and_another_does_not(name: Any) -> None:
     dataset = GENERATORS[name]
     assert dataset.arrow(500, 7).equals(dataset.arrow(500, 7))
     assert not dataset.arrow(500, 7).equals(dataset.arrow(500, 8))
 
 
-def test_adult_like_has_the_attributes_of_table_5_4():
+def test_adult_like_has_the_attributes_of_table_5_4() -> None:
     schema = adult_like().schema
     assert tuple(attribute.name for attribute in schema.quasi) == ADULT_QUASI
     shape = {
@@ -81,7 +83,7 @@ def test_adult_like_has_the_attributes_of_table_5_4():
     }
 
 
-def test_adult_like_has_the_frequencies_of_adult():
+def test_adult_like_has_the_frequencies_of_adult() -> None:
     rows = adult_like(sensitive=("occupation", "salary")).arrow(ROWS)
     assert share(rows["capital-gain"], 0) == pytest.approx(27624 / 30162, abs=0.005)
     assert share(rows["capital-loss"], 0) == pytest.approx(28735 / 30162, abs=0.005)
@@ -92,7 +94,7 @@ def test_adult_like_has_the_frequencies_of_adult():
     assert len(set(rows["occupation"].to_pylist())) == 14
 
 
-def test_adult_like_has_the_main_correlations_of_adult():
+def test_adult_like_has_the_main_correlations_of_adult() -> None:
     rows = adult_like(sensitive=("salary",)).arrow(ROWS).to_pydict()
     rich = np.array(rows["salary"]) == ">50K"
     married = np.array(rows["marital-status"]) == "Married-civ-spouse"
@@ -102,7 +104,7 @@ def test_adult_like_has_the_main_correlations_of_adult():
     assert not (np.array(rows["capital-gain"])[np.array(rows["capital-loss"]) > 0] > 0).any()
 
 
-def test_adult_like_attributes_are_selectable():
+def test_adult_like_attributes_are_selectable() -> None:
     names = [attribute.name for attribute in adult_like(4).schema.quasi]
     assert names == ["age", "final-weight", "education-num", "capital-gain"]
     occupation_protected = adult_like(sensitive=("occupation",)).schema
@@ -113,7 +115,7 @@ def test_adult_like_attributes_are_selectable():
 
 
 @pytest.mark.parametrize("make", [adult_like, census_like])
-def test_repeated_persons_keep_their_values(make):
+def test_repeated_persons_keep_their_values(make: Any) -> None:
     table = make(rows_per_person=5).table(20_000)
     persons, first = np.unique(table.persons, return_index=True)
     assert 3_900 < len(persons) <= 4_000
@@ -123,7 +125,7 @@ def test_repeated_persons_keep_their_values(make):
         make(rows_per_person=0.5)
 
 
-def test_census_like_has_the_attributes_of_table_3_4():
+def test_census_like_has_the_attributes_of_table_3_4() -> None:
     shape = {
         a.name: (a.size, int(a.hierarchy.height[0])) if isinstance(a, Category) else a.size
         for a in census_like().schema.quasi
@@ -141,14 +143,14 @@ def test_census_like_has_the_attributes_of_table_3_4():
 
 
 @pytest.mark.parametrize("rows", [20_000, ROWS])
-def test_census_like_salary_reaches_the_stated_extremes(rows):
+def test_census_like_salary_reaches_the_stated_extremes(rows: Any) -> None:
     shares = np.bincount(census_like().table(rows).sensitive[:, 0], minlength=50) / rows
     assert (shares.argmax(), shares.argmin()) == (12, 49)
     assert shares[12] == pytest.approx(0.048402, abs=1.5 / rows)
     assert shares[49] == pytest.approx(0.002018, abs=1.5 / rows)
 
 
-def test_census_like_salary_depends_on_age_education_and_work_class():
+def test_census_like_salary_depends_on_age_education_and_work_class() -> None:
     rows = census_like().arrow(ROWS).to_pydict()
     salary, age = np.array(rows["salary"]), np.array(rows["age"])
     assert np.corrcoef(rows["education"], salary)[0, 1] > 0.25
@@ -158,7 +160,7 @@ def test_census_like_salary_depends_on_age_education_and_work_class():
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.8, 1.5])
-def test_power_law_follows_its_law(alpha):
+def test_power_law_follows_its_law(alpha: float) -> None:
     values = power_law(alpha, 50, 2).table(ROWS).quasi
     law = np.arange(1, 51) ** -alpha
     law /= law.sum()
@@ -167,7 +169,7 @@ def test_power_law_follows_its_law(alpha):
 
 
 @pytest.mark.parametrize("dup", [5, 10, 15])
-def test_transactions_repeat_persons_with_constant_values(dup):
+def test_transactions_repeat_persons_with_constant_values(dup: int) -> None:
     table = transactions(dup).table(ROWS)
     persons, first = np.unique(table.persons, return_index=True)
     position = first[np.searchsorted(persons, table.persons)]
@@ -178,7 +180,7 @@ def test_transactions_repeat_persons_with_constant_values(dup):
     assert len(np.unique(table.sensitive)) == 120
 
 
-def test_real_adult_is_there_whole_or_says_that_it_is_not():
+def test_real_adult_is_there_whole_or_says_that_it_is_not() -> None:
     dataset = real_adult(sensitive=("occupation",))
     if dataset is None:
         assert adult_folder() is None

@@ -10,7 +10,7 @@ from microdata import Number, Schema, Table
 from stream_algos import Release
 
 
-def test_loss_and_share_by_hand():
+def test_loss_and_share_by_hand() -> None:
     """Four rows: two of one person and one of another leave in half of the domain, one is suppressed."""
     schema = Schema("person", (Number("age", 0, 100),))
     table = Table(schema, np.array([7, 7, 8, 9]), np.array([[0.0], [50], [20], [99]]), np.empty((4, 0), np.int32))
@@ -23,7 +23,7 @@ def test_loss_and_share_by_hand():
     assert largest_share(outcome) == pytest.approx(2 / 3)
 
 
-def test_every_setting_has_both_formations(monkeypatch):
+def test_every_setting_has_both_formations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_bursts, "SETTINGS", SETTINGS[:2])
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in compare([0, 1], events=3_000)]
     assert [(row["k"], row["formation"]) for row in rows] == [
@@ -32,4 +32,4 @@ def test_every_setting_has_both_formations(monkeypatch):
         (5, "arrival"),
         (5, "deadline"),
     ]
-    assert all(0 < row["loss"] <= 1 and 0 < row["largest share of a person"] <= 1 for row in rows)
+    assert all(0 < row["loss"] <= 1 and 0 < row["largest share of a person"] <= 1 for row in rows)  # type: ignore[operator]

@@ -1,6 +1,7 @@
 """What an attribute answers for itself, alike for numbers and categories."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ AGE = Number("age", 17, 20, integer=True)
 
 
 @pytest.mark.parametrize("attribute", [CITY, DEBT, AGE], ids=lambda one: one.name)
-def test_every_value_has_a_code_and_a_label(attribute):
+def test_every_value_has_a_code_and_a_label(attribute: Any) -> None:
     domain = attribute.domain()
     assert len(domain) == attribute.size
     assert [attribute.code_of(str(value)) for value in domain] == list(range(attribute.size))
@@ -23,18 +24,18 @@ def test_every_value_has_a_code_and_a_label(attribute):
     assert all(type(value) is type(domain[0]) for value in domain)
 
 
-def test_what_is_no_value_has_no_code():
+def test_what_is_no_value_has_no_code() -> None:
     assert [CITY.code_of(text) for text in (" oslo ", "paris", "")] == [0, None, None]
     assert [AGE.code_of(text) for text in ("x", "nan", "inf", "")] == [None] * 4
 
 
-def test_numbers_have_intervals_and_categories_have_names():
+def test_numbers_have_intervals_and_categories_have_names() -> None:
     assert (AGE.names, AGE.numeric) == ((), True)
     assert (set(CITY.names), CITY.numeric) == ({"world", "north", "south", "oslo", "umea", "rome"}, False)
 
 
 @given(st.integers(1, 50))
-def test_a_spread_lies_in_the_domain_and_reaches_its_ends(count):
+def test_a_spread_lies_in_the_domain_and_reaches_its_ends(count: int) -> None:
     for attribute, low, high in ((CITY, 0, 2), (AGE, 17, 20), (DEBT, -1, 2)):
         values = attribute.spread(count)
         assert len(values) == count
@@ -42,7 +43,7 @@ def test_a_spread_lies_in_the_domain_and_reaches_its_ends(count):
         assert count < 3 or {low, high} <= set(values.tolist())
 
 
-def test_a_declaration_changes_with_whatever_changes_the_encoding():
+def test_a_declaration_changes_with_whatever_changes_the_encoding() -> None:
     same = Category("city", Hierarchy.from_mapping({"world": {"north": ["oslo", "umea"], "south": ["rome"]}}), "rome")
     assert json.dumps(same.declaration()) == json.dumps(CITY.declaration())
     others = [
@@ -55,7 +56,7 @@ def test_a_declaration_changes_with_whatever_changes_the_encoding():
         AGE,
         Number("age", 17, 20),
     ]
-    texts = {json.dumps(one.declaration()) for one in [CITY, *others]}
+    texts = {json.dumps(one.declaration()) for one in [CITY, *others]}  # type: ignore[attr-defined]
     assert len(texts) == 1 + len(others)
     with pytest.raises(SchemaError):
         Category("city", CITY.hierarchy, "paris")

@@ -1,6 +1,7 @@
 """Hierarchies made for people: nested, complete, in order, and as the docs say."""
 
 from datetime import date, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,13 +19,13 @@ from microdata import (
 from tests.one_key import encode_events
 
 
-def covers(label, tree):
+def covers(label: Any, tree: Any) -> Any:
     """The numbers that a label such as [5,9] says it covers."""
     ends = [float(end) for end in label.strip("[]").split(",")]
     return [leaf for leaf in tree.leaves if ends[0] <= float(leaf) <= ends[-1]]
 
 
-def says_what_it_covers(tree):
+def says_what_it_covers(tree: Any) -> Any:
     return all(
         covers(label, tree) == list(tree.leaves[tree.first[node] : tree.last[node] + 1])
         for node, label in enumerate(tree.labels)
@@ -36,23 +37,23 @@ def says_what_it_covers(tree):
     st.integers(0, 60),
     st.lists(st.integers(1, 40), min_size=1, max_size=4, unique=True).map(sorted),
 )
-def test_intervals_of_any_widths_nest(low, count, widths):
+def test_intervals_of_any_widths_nest(low: int, count: int, widths: Any) -> None:
     tree = interval_hierarchy(low, low + count, widths)
     assert list(tree.leaves) == [str(number) for number in range(low, low + count + 1)]
     assert says_what_it_covers(tree)
 
 
-def test_multiples_give_even_intervals():
+def test_multiples_give_even_intervals() -> None:
     rows = interval_hierarchy(0, 99, [5, 10, 50]).rows()
     assert rows[0] == ["0", "[0,4]", "[0,9]", "[0,49]", "[0,99]"]
     assert rows[67] == ["67", "[65,69]", "[60,69]", "[50,99]", "[0,99]"]
 
 
-def test_awkward_widths_take_whole_finer_intervals():
+def test_awkward_widths_take_whole_finer_intervals() -> None:
     assert interval_hierarchy(17, 90, [5, 12, 30]).rows()[20] == ["37", "[37,41]", "[32,41]", "[17,56]", "[17,90]"]
 
 
-def test_decimal_steps_fall_on_the_right_side_of_borders():
+def test_decimal_steps_fall_on_the_right_side_of_borders() -> None:
     tree = interval_hierarchy(0, 1, [0.3], step=0.1)
     assert tree.leaves == ("0", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "1")
     assert [row[1] for row in tree.rows()] == ["[0,0.2]"] * 3 + ["[0.3,0.5]"] * 3 + ["[0.6,0.8]"] * 3 + ["[0.9,1]"] * 2
@@ -62,7 +63,7 @@ def test_decimal_steps_fall_on_the_right_side_of_borders():
     st.lists(st.integers(-9, 9) | st.floats(-1e6, 1e6), min_size=1, max_size=60),
     st.lists(st.integers(1, 20), min_size=1, max_size=3, unique=True).map(lambda levels: sorted(levels, reverse=True)),
 )
-def test_quantiles_nest_and_hold_all_values(values, levels):
+def test_quantiles_nest_and_hold_all_values(values: Any, levels: Any) -> None:
     tree = quantile_hierarchy(values, levels)
     assert {float(leaf) for leaf in tree.leaves} == {float(value) for value in values}
     assert says_what_it_covers(tree)
@@ -70,14 +71,14 @@ def test_quantiles_nest_and_hold_all_values(values, levels):
     assert len(tops) <= levels[-1] or len(levels) > 1
 
 
-def test_quantiles_share_the_values_evenly():
+def test_quantiles_share_the_values_evenly() -> None:
     tree = quantile_hierarchy(range(1, 101), levels=[10, 2])
     assert tree.rows()[99] == ["100", "[91,100]", "[51,100]", "[1,100]"]
     assert all(len(row) == 4 for row in tree.rows())
 
 
 @given(st.dates(date(1999, 1, 1), date(2030, 1, 1)), st.integers(0, 500))
-def test_days_climb_to_their_year(start, length):
+def test_days_climb_to_their_year(start: Any, length: int) -> None:
     end = start + timedelta(length)
     tree = date_hierarchy(start, end.isoformat())
     assert tree.size == length + 1
@@ -87,13 +88,13 @@ def test_days_climb_to_their_year(start, length):
         assert row == full[: len(row)]
 
 
-def test_coarser_dates():
+def test_coarser_dates() -> None:
     assert date_hierarchy("2023-11-05", "2024-02-01", ["month", "year"]).rows()[2] == ["2024-01", "2024", "*"]
     assert date_hierarchy("2024-05-05", "2024-05-05").rows() == [["2024-05-05"]]
 
 
 @given(st.lists(st.text("0123AB ", min_size=1, max_size=6).filter(str.strip), min_size=1, max_size=30))
-def test_prefixes_keep_what_they_say(values):
+def test_prefixes_keep_what_they_say(values: Any) -> None:
     tree = prefix_hierarchy(values, keep=[3, 1])
     assert set(tree.leaves) == {value.strip() for value in values}
     for node, label in enumerate(tree.labels):
@@ -101,7 +102,7 @@ def test_prefixes_keep_what_they_say(values):
         assert all(leaf.startswith(label.rstrip("*")) for leaf in below)
 
 
-def test_postcodes():
+def test_postcodes() -> None:
     assert prefix_hierarchy(["53711", "53712", "10115"]).rows()[1] == ["53711", "537**", "53***", "5****", "*****"]
     assert prefix_hierarchy(["AB1", "AB12", "C"], keep=[2]).rows() == [
         ["AB1", "AB*", "*"],
@@ -110,7 +111,7 @@ def test_postcodes():
     ]
 
 
-def test_built_leaves_are_what_values_encode_to():
+def test_built_leaves_are_what_values_encode_to() -> None:
     quasi = (
         Category("age", interval_hierarchy(0, 10, [5])),
         Category("day", date_hierarchy("2024-01-01", "2024-01-31")),
@@ -139,6 +140,6 @@ def test_built_leaves_are_what_values_encode_to():
         (lambda: prefix_hierarchy(["a"], [0]), "positive"),
     ],
 )
-def test_what_cannot_be_built(build, said):
+def test_what_cannot_be_built(build: Any, said: str) -> None:
     with pytest.raises(HierarchyError, match=said):
         build()

@@ -1,5 +1,8 @@
 """Texts that a spreadsheet would run, in files that people open."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -22,7 +25,7 @@ from microdata.lines import _escaped, unescaped
 LABELS = ["=cmd()", "@SUM(A1)", "+1+1", "-x", "'=quoted", "-5", "plain"]
 
 
-def publication():
+def publication() -> Any:
     labels = Category("city", Hierarchy.flat(LABELS, root="=any"))
     schema = Schema(PersonSource.ROW, (Number("age", -9, 9, integer=True),), (labels,), ("note",))
     rows = len(LABELS)
@@ -38,15 +41,15 @@ def publication():
 
 @pytest.mark.parametrize("formulas", ["escape", "keep"])
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "jsonl", "parquet"])
-def test_what_is_escaped_is_read_back(tmp_path, ending, formulas):
+def test_what_is_escaped_is_read_back(tmp_path: Path, ending: str, formulas: str) -> None:
     path = tmp_path / f"safe.{ending}"
-    write_published(publication(), path, formulas=formulas)
-    read = read_published(path, publication().table.schema, formulas=formulas)
+    write_published(publication(), path, formulas=formulas)  # type: ignore[arg-type]
+    read = read_published(path, publication().table.schema, formulas=formulas)  # type: ignore[arg-type]
     assert sorted(read.sensitive[:, 0]) == [*range(len(LABELS))]
-    assert sorted(read.public.column("note").to_pylist()) == sorted(LABELS)
+    assert sorted(read.public.column("note").to_pylist()) == sorted(LABELS)  # type: ignore[union-attr]
 
 
-def test_no_cell_of_a_csv_file_is_a_formula(tmp_path):
+def test_no_cell_of_a_csv_file_is_a_formula(tmp_path: Path) -> None:
     write_published(publication(), tmp_path / "safe.csv")
     cells = [cell for line in (tmp_path / "safe.csv").read_text().splitlines()[1:] for cell in line.split(",")]
     assert {"'=cmd()", "'@SUM(A1)", "'+1+1", "'-x", "''=quoted", "-5", "plain"} <= set(cells)
@@ -54,6 +57,6 @@ def test_no_cell_of_a_csv_file_is_a_formula(tmp_path):
 
 
 @given(st.lists(st.text(alphabet="'=+-@\t\r 1a.e", max_size=6)))
-def test_nothing_is_lost(texts):
+def test_nothing_is_lost(texts: Any) -> None:
     given_texts = pa.array(texts, pa.string())
     assert unescaped(_escaped(given_texts)).to_pylist() == texts

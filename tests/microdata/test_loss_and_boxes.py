@@ -2,12 +2,12 @@
 
 import math
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trees import NaiveTree, nested_trees
 
 from microdata import (
     Boxes,
@@ -29,12 +29,13 @@ from microdata import (
     table_loss,
     widened_range,
 )
+from tests.microdata.trees import NaiveTree, nested_trees
 
 STEPS = st.sampled_from([None, 0.1, 0.25, 1, 3, 1 / 3, 7.5])
 
 
 @st.composite
-def spaces(draw):
+def spaces(draw: Any) -> Any:
     """A schema, the naive trees of its categories, and rows with their classes."""
     trees, quasi = {}, []
     for position in range(draw(st.integers(1, 4))):
@@ -45,14 +46,14 @@ def spaces(draw):
         else:
             low = draw(st.integers(-30, 30)) / draw(st.sampled_from([1, 10]))
             high = low + draw(st.integers(0, 40)) / draw(st.sampled_from([1, 4]))
-            quasi.append(Number(f"n{position}", low, high, step=draw(STEPS)))
+            quasi.append(Number(f"n{position}", low, high, step=draw(STEPS)))  # type: ignore[arg-type]
     weights = draw(st.lists(st.integers(1, 5), min_size=len(quasi), max_size=len(quasi)))
     schema = Schema(PersonSource.ROW, tuple(quasi), weights=tuple(weights))
     rows = draw(st.integers(1, 12))
     random = np.random.default_rng(draw(st.integers(0, 2**32)))
     columns = [
         random.integers(0, one.size, rows)
-        if isinstance(one, Category)
+        if isinstance(one, Category)  # type: ignore[redundant-expr]
         else np.clip(one.low + random.integers(0, 9, rows) / 8 * (one.high - one.low), one.low, one.high)
         for one in quasi
     ]
@@ -60,7 +61,7 @@ def spaces(draw):
     return schema, trees, np.stack(columns, axis=1).astype(float), classes
 
 
-def naive_ends(attribute, values):
+def naive_ends(attribute: Any, values: Any) -> Any:
     """Published ends of a number's values, found by trying every place of the grid."""
     low, high = min(values), max(values)
     if attribute.step is None:
@@ -72,7 +73,7 @@ def naive_ends(attribute, values):
 
 
 @given(spaces())
-def test_boxes_and_losses_agree_with_brute_force_and_kernels(space):
+def test_boxes_and_losses_agree_with_brute_force_and_kernels(space: Any) -> None:
     schema, trees, quasi, classes = space
     count = classes.max() + 1
     boxes = Boxes.around(schema, quasi, classes, count)
@@ -104,7 +105,7 @@ def test_boxes_and_losses_agree_with_brute_force_and_kernels(space):
 
 
 @given(spaces())
-def test_widening_covers_and_is_done_once(space):
+def test_widening_covers_and_is_done_once(space: Any) -> None:
     schema, _, quasi, classes = space
     boxes = Boxes.around(schema, quasi, classes, classes.max() + 1)
     widened = boxes.widened()
@@ -123,21 +124,21 @@ def test_widening_covers_and_is_done_once(space):
     ("low", "high", "expected"),
     [(0.3, 0.3, (0.3, 0.3)), (0.31, 0.59, (0.3, 0.6)), (0.7, 0.7, (0.7, 0.7)), (0.95, 1.0, (0.9, 1.0)), (0, 0, (0, 0))],
 )
-def test_steps_are_decimal(low, high, expected):
+def test_steps_are_decimal(low: Any, high: Any, expected: Any) -> None:
     schema = Schema("id", (Number("x", 0, 1.05, step=0.1),))
     box = Boxes(schema, np.array([[low]]), np.array([[high]])).widened()
     assert (box.lo[0, 0], box.hi[0, 0]) == expected
     assert Boxes(schema, np.array([[1.01]]), np.array([[1.03]])).widened().hi[0, 0] == 1.05
 
 
-def test_cover_sees_every_side():
+def test_cover_sees_every_side() -> None:
     schema = Schema("id", (Number("x", 0, 9), Number("y", 0, 9)))
     boxes = Boxes(schema, np.array([[1.0, 1.0], [5.0, 5.0]]), np.array([[2.0, 2.0], [6.0, 6.0]]))
     rows = np.array([[1, 2], [0.9, 1], [2.1, 1], [1, 0.9], [1, 2.1], [5, 6]])
     assert boxes.cover(rows, np.array([0, 0, 0, 0, 0, 1])).tolist() == [True, False, False, False, False, True]
 
 
-def test_no_classes_no_boxes():
+def test_no_classes_no_boxes() -> None:
     schema = Schema("id", (Number("x", 0, 9),))
     boxes = Boxes.around(schema, np.ones((3, 1)), np.full(3, -1), 0)
     assert len(boxes) == 0
@@ -146,23 +147,23 @@ def test_no_classes_no_boxes():
 
 
 @given(st.lists(st.integers(1, 50), max_size=20), st.integers(0, 30))
-def test_discernibility_counts_pairs(sizes, suppressed):
+def test_discernibility_counts_pairs(sizes: Any, suppressed: int) -> None:
     rows = [one for one, size in enumerate(sizes) for _ in range(size)] + [None] * suppressed
     pairs = sum(len(rows) if row is None else rows.count(row) for row in rows)
     assert discernibility(np.array(sizes, np.int64), suppressed) == pairs
 
 
-def test_discernibility_does_not_overflow():
+def test_discernibility_does_not_overflow() -> None:
     assert discernibility(np.array([2**40, 2**40])) == 2**81
 
 
-def test_average_class_size():
+def test_average_class_size() -> None:
     assert average_class_size(np.array([4, 6]), 5) == 1
     assert average_class_size(np.array([10, 20]), 5) == 3
     assert average_class_size(np.array([], int), 5) == 0
 
 
-def naive_entropy(column, published):
+def naive_entropy(column: Any, published: Any) -> Any:
     """Bits by hand: -log2 of the chance to guess a row's value from its interval, by how often values occur."""
     counts = Counter(column)
     spent, most = 0.0, 0.0
@@ -174,7 +175,7 @@ def naive_entropy(column, published):
 
 
 @given(spaces())
-def test_entropy_agrees_with_counting(space):
+def test_entropy_agrees_with_counting(space: Any) -> None:
     schema, _, quasi, classes = space
     boxes = Boxes.around(schema, quasi, classes, classes.max() + 1)
     widened = boxes.widened()
@@ -184,7 +185,7 @@ def test_entropy_agrees_with_counting(space):
         assert found[column] == pytest.approx(naive_entropy(quasi[:, column].tolist(), ends), abs=1e-12)
 
 
-def test_entropy_by_hand():
+def test_entropy_by_hand() -> None:
     schema = Schema("id", (Number("x", 0, 9),))
     quasi = np.array([[1.0], [1.0], [2.0], [9.0], [5.0]])
     classes = np.array([0, 0, 0, 1, -1])
@@ -195,7 +196,7 @@ def test_entropy_by_hand():
     assert entropy_loss(quasi, np.full(5, -1), Boxes.around(schema, quasi, np.full(5, -1), 0)).tolist() == [0]
 
 
-def test_publications_number_classes_without_gaps():
+def test_publications_number_classes_without_gaps() -> None:
     schema = Schema(PersonSource.ROW, (Number("x", 0, 9),))
     table = Table(schema, np.arange(5), np.arange(5.0)[:, None], np.empty((5, 0), np.int32))
     publication = Publication.of(table, np.array([7, -1, 7, 3, 3]), {"why": "test"})

@@ -1,6 +1,8 @@
 """Files and frames in every format, read whole and in batches."""
 
 import gzip
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,7 +51,7 @@ CSV = 'id,age,sex,ill,shop,secret\na,30,F,flu,x,s1\nb,41,M,"cold, bad","y\nz",s2
 HEADERLESS = {"columns": ["id", "age", "sex", "ill", "shop"]}
 
 
-def check(encoded):
+def check(encoded: Any) -> None:
     table = encoded.table
     assert table.quasi.tolist() == [[30, 0], [41, 1], [52, 0]]
     assert table.sensitive.tolist() == [[0], [1], [0]]
@@ -59,7 +61,7 @@ def check(encoded):
     assert not len(encoded.refusals)
 
 
-def write(path, kind):
+def write(path: Any, kind: Any) -> None:
     if kind == "parquet":
         pq.write_table(ROWS, path)
     elif kind in {"arrow", "stream"}:
@@ -68,7 +70,7 @@ def write(path, kind):
             writer.write_table(ROWS)
     else:
         frame = pl.from_arrow(ROWS)
-        text = frame.write_ndjson() if kind == "json" else CSV
+        text = frame.write_ndjson() if kind == "json" else CSV  # type: ignore[union-attr]
         content = text.encode()
         path.write_bytes(gzip.compress(content) if path.name.endswith(".gz") else content)
 
@@ -88,7 +90,7 @@ def write(path, kind):
         ("t.ipc", "stream"),
     ],
 )
-def test_every_format_gives_the_same_rows(tmp_path, name, kind):
+def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, kind: str) -> None:
     write(tmp_path / name, kind)
     check(read_table(tmp_path / name, SCHEMA))
     check(read_table(str(tmp_path / name), SCHEMA, on_refused="drop"))
@@ -99,26 +101,26 @@ def test_every_format_gives_the_same_rows(tmp_path, name, kind):
     "change", [str, lambda text: "\ufeff" + text, lambda text: "\n\n" + text.replace("\n", "\r\n")]
 )
 @pytest.mark.parametrize("end", ["\n", ""])
-def test_csv_dialects(tmp_path, mark, change, end):
+def test_csv_dialects(tmp_path: Path, mark: str, change: Any, end: str) -> None:
     text = "id,age,sex,ill,shop\na,30,F,flu,x\nb,41,M,flu,".replace(",", mark) + '"y,;\t|"' + end
     (tmp_path / "t.csv").write_text(change(text), newline="")
     encoded = read_table(tmp_path / "t.csv", SCHEMA)
     assert encoded.table.quasi.tolist() == [[30, 0], [41, 1]]
-    assert encoded.table.public.column("shop").to_pylist() == ["x", "y,;\t|"]
+    assert encoded.table.public.column("shop").to_pylist() == ["x", "y,;\t|"]  # type: ignore[union-attr]
 
 
-def test_uci_adult_style_without_a_header_and_with_spaces(tmp_path):
+def test_uci_adult_style_without_a_header_and_with_spaces(tmp_path: Path) -> None:
     (tmp_path / "adult.data").write_text("a, 30, F, flu, x\nb, 41, M, flu, y z\n\n")
-    encoded = read_table(tmp_path / "adult.data", SCHEMA, **HEADERLESS)
+    encoded = read_table(tmp_path / "adult.data", SCHEMA, **HEADERLESS)  # type: ignore[arg-type]
     assert encoded.table.quasi.tolist() == [[30, 0], [41, 1]]
-    assert encoded.table.public.column("shop").to_pylist() == ["x", "y z"]
+    assert encoded.table.public.column("shop").to_pylist() == ["x", "y z"]  # type: ignore[union-attr]
     (tmp_path / "spaced.csv").write_text("id, age, sex, ill, shop\na, 30, F, flu, x\nb, \xff, M, flu, y z\n", "latin-1")
     encoded = read_table(tmp_path / "spaced.csv", SCHEMA, on_refused="drop")
     assert encoded.table.quasi.tolist() == [[30, 0]]
     assert encoded.refusals.counts() == {("age", Reason.NOT_UTF8): 1}
 
 
-def test_undeclared_columns_may_be_anything(tmp_path):
+def test_undeclared_columns_may_be_anything(tmp_path: Path) -> None:
     content = b"x,id,x,age,sex,,ill,shop\n\xff,a,,30,F,1,flu,x\n" + b"y" * 100_000 + b",b,,41,M,2,flu,y\n"
     (tmp_path / "t.csv").write_bytes(content)
     assert read_table(tmp_path / "t.csv", SCHEMA).table.quasi.tolist() == [[30, 0], [41, 1]]
@@ -127,7 +129,7 @@ def test_undeclared_columns_may_be_anything(tmp_path):
 @given(
     rows=st.lists(st.sampled_from(["a,30,F,flu,x", "a,30,F,flu", "a,30,F,flu,x,y", "a,999,F,flu,x", ""]), min_size=1)
 )
-def test_row_numbers_count_every_row_that_is_not_empty(tmp_path_factory, rows):
+def test_row_numbers_count_every_row_that_is_not_empty(tmp_path_factory: pytest.TempPathFactory, rows: Any) -> None:
     path = tmp_path_factory.getbasetemp() / "numbered.csv"
     path.write_text("id,age,sex,ill,shop\n" + "\n".join(rows) + "\na,30,F,flu,x\n")
     filled = [row for row in [*rows, "a,30,F,flu,x"] if row]
@@ -138,7 +140,7 @@ def test_row_numbers_count_every_row_that_is_not_empty(tmp_path_factory, rows):
     assert dict(zip(encoded.refusals.rows.tolist(), encoded.refusals.reasons.tolist(), strict=True)) == refused
 
 
-def test_row_numbers_hold_across_blocks(tmp_path, monkeypatch):
+def test_row_numbers_hold_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delimited, "ROW_LIMIT", 300)
     lines = [f"p{number},{number % 100},F,flu,x" for number in range(500)]
     lines[123] = "short"
@@ -155,7 +157,9 @@ def test_row_numbers_hold_across_blocks(tmp_path, monkeypatch):
         list(read_batches(tmp_path / "t.csv", SCHEMA))
 
 
-def test_lines_and_batches_of_other_formats_are_numbered_through(tmp_path, monkeypatch):
+def test_lines_and_batches_of_other_formats_are_numbered_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sources, "_BLOCK", 100)
     monkeypatch.setattr(sources, "ROWS", 3)
     events = [f'{{"id":{n},"age":{n},"sex":"F","ill":"flu","shop":"é"}}' for n in range(20)]
@@ -171,16 +175,16 @@ def test_lines_and_batches_of_other_formats_are_numbered_through(tmp_path, monke
     assert (encoded.table.quasi[:, 0] == encoded.rows).all()
 
 
-def test_public_types_may_differ_between_blocks(tmp_path, monkeypatch):
+def test_public_types_may_differ_between_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "_BLOCK", 60)
     values = ["1", "2.5", '"x"', "null"]
     events = [f'{{"id":1,"age":1,"sex":"F","ill":"flu","shop":{value}}}' for value in values]
     (tmp_path / "t.jsonl").write_text("\n".join(events))
     public = read_table(tmp_path / "t.jsonl", SCHEMA).table.public
-    assert public.column("shop").to_pylist() == ["1", "2.5", "x", None]
+    assert public.column("shop").to_pylist() == ["1", "2.5", "x", None]  # type: ignore[union-attr]
 
 
-def test_progress_grows_to_the_end_and_may_cancel(tmp_path, monkeypatch):
+def test_progress_grows_to_the_end_and_may_cancel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (delimited, sources):
         monkeypatch.setattr(module, "ROW_LIMIT", 300)
     (tmp_path / "t.csv").write_text("id,age,sex,ill,shop\n" + "a,30,F,flu,x\n" * 200)
@@ -191,7 +195,7 @@ def test_progress_grows_to_the_end_and_may_cancel(tmp_path, monkeypatch):
     assert told[-1] == ("read", 200, 200)
     assert all(150 < total < 250 for _, _, total in told), "the size of the file tells how many rows there are about"
 
-    def stop(phase, done, total):
+    def stop(phase: Any, done: Any, total: Any) -> None:
         raise Cancelled
 
     with pytest.raises(Cancelled):
@@ -199,19 +203,19 @@ def test_progress_grows_to_the_end_and_may_cancel(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("frame", [ROWS, ROWS.to_pandas(), pl.from_arrow(ROWS), ROWS.to_batches()[0]])
-def test_frames(frame):
+def test_frames(frame: Any) -> None:
     check(table_from_frame(frame, SCHEMA))
 
 
-def test_frames_with_categoricals_and_odd_indexes():
+def test_frames_with_categoricals_and_odd_indexes() -> None:
     frame = ROWS.to_pandas()
     frame["sex"] = frame["sex"].astype("category")
     frame.index = pd.Index([7, 7, 7])
     check(table_from_frame(frame, SCHEMA))
-    check(table_from_frame(pl.from_arrow(ROWS).with_columns(pl.col("sex").cast(pl.Categorical)), SCHEMA))
+    check(table_from_frame(pl.from_arrow(ROWS).with_columns(pl.col("sex").cast(pl.Categorical)), SCHEMA))  # type: ignore[union-attr]
 
 
-def test_frames_that_mix_types():
+def test_frames_that_mix_types() -> None:
     frame = pd.DataFrame(
         {
             "id": ["a", 1, 2.5, True, pd.NA],
@@ -234,7 +238,7 @@ def test_frames_that_mix_types():
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.jsonl", "t.parquet", "t.arrow"])
-def test_tables_are_written_and_read_again(tmp_path, name):
+def test_tables_are_written_and_read_again(tmp_path: Path, name: str) -> None:
     table = table_from_frame(ROWS, SCHEMA).table
     write_table(table, tmp_path / name)
     own_rows = Schema(PersonSource.ROW, SCHEMA.quasi, SCHEMA.sensitive, SCHEMA.public)
@@ -250,7 +254,7 @@ def test_tables_are_written_and_read_again(tmp_path, name):
         max_size=12,
     )
 )
-def test_any_public_text_survives_csv_and_json(tmp_path_factory, rows):
+def test_any_public_text_survives_csv_and_json(tmp_path_factory: pytest.TempPathFactory, rows: Any) -> None:
     ages, sexes, shops = zip(*rows, strict=True)
     frame = pa.table({"id": ages, "age": ages, "sex": sexes, "ill": ["flu"] * len(rows), "shop": shops})
     table = table_from_frame(frame, SCHEMA).table
@@ -260,12 +264,12 @@ def test_any_public_text_survives_csv_and_json(tmp_path_factory, rows):
         write_table(table, path)
         again = read_table(path, own_rows).table
         assert again.quasi.tolist() == table.quasi.tolist()
-        assert again.public.column("shop").to_pylist() == list(shops)
+        assert again.public.column("shop").to_pylist() == list(shops)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
-def test_lines_may_end_as_on_any_machine(tmp_path, end, ending):
+def test_lines_may_end_as_on_any_machine(tmp_path: Path, end: str, ending: str) -> None:
     rows = ["id,age", "a,5", "b,6"] if ending == "csv" else ['{"id": "a", "age": 5}', '{"id": "b", "age": 6}']
     path = tmp_path / f"table.{ending}"
     path.write_bytes("".join(row + end for row in rows).encode())

@@ -1,5 +1,7 @@
 """The n-th smallest value, against sorting."""
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ numbers = st.lists(st.one_of(st.integers(-3, 3), st.floats(allow_nan=False)), mi
 
 
 @given(numbers, st.data())
-def test_it_is_what_sorting_puts_there(values, data):
+def test_it_is_what_sorting_puts_there(values: Any, data: Any) -> None:
     nth = data.draw(st.integers(0, len(values) - 1))
     given_values = np.array(values, np.float64)
     assert nth_smallest(given_values, nth) == sorted(values)[nth]

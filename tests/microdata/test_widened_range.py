@@ -1,5 +1,7 @@
 """Kernels widen boxes as `Boxes.widened` does."""
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,16 +26,16 @@ SPACE = geometry(SCHEMA)
 
 
 @given(st.data())
-def test_a_range_is_widened_as_boxes_are(data):
+def test_a_range_is_widened_as_boxes_are(data: Any) -> None:
     ends = []
     for attribute in SCHEMA.quasi:
         if isinstance(attribute, Category):
             one = st.integers(0, attribute.size - 1)
         else:
-            one = st.floats(attribute.low, attribute.high)
+            one = st.floats(attribute.low, attribute.high)  # type: ignore[assignment]
         ends.append(sorted((float(data.draw(one)), float(data.draw(one)))))
     lo, hi = np.array(ends).T
     expected = Boxes(SCHEMA, lo[None], hi[None]).widened()
-    for attribute in range(len(ends)):
-        got = widened_range(SPACE, attribute, lo[attribute], hi[attribute])
-        assert got == (expected.lo[0, attribute], expected.hi[0, attribute])
+    for attribute in range(len(ends)):  # type: ignore[assignment]
+        got = widened_range(SPACE, attribute, lo[attribute], hi[attribute])  # type: ignore[arg-type]
+        assert got == (expected.lo[0, attribute], expected.hi[0, attribute])  # type: ignore[index]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
@@ -12,17 +13,17 @@ from scipy.optimize import linprog
 from microdata import Category, Hierarchy, Number
 
 
-def counts_of(values, size):
+def counts_of(values: Any, size: Any) -> Any:
     counter = Counter(values)
     return [counter.get(value, 0) for value in range(size)]
 
 
-def shares(counts):
+def shares(counts: Any) -> Any:
     total = sum(counts)
     return [Fraction(count, total) for count in counts]
 
 
-def rank_of(attribute, ground, present):
+def rank_of(attribute: Any, ground: Any, present: Any) -> Any:
     """Rank of each value as a share of the greatest: among those present, in the domain, or among its quantiles."""
     if ground == "domain" and attribute.quantiles:
         cuts = [Fraction(str(cut)) for cut in (attribute.low, *attribute.quantiles, attribute.high)]
@@ -36,7 +37,7 @@ def rank_of(attribute, ground, present):
     return [Fraction(sum(counted[:value]), max(sum(counted) - 1, 1)) for value in range(len(counted))]
 
 
-def ground_distances(attribute, present, ground="auto"):
+def ground_distances(attribute: Any, present: Any, ground: str = "auto") -> Any:
     """The matrix of ground distances, walked up the tree where there is one."""
     size = attribute.size
     ranked = not isinstance(attribute, Category) or ground == "rank"
@@ -66,7 +67,7 @@ def meeting_height(tree: Hierarchy, i: int, j: int) -> int:
     return int(tree.height[node])
 
 
-def transport(p, q, distances) -> float:
+def transport(p: Any, q: Any, distances: Any) -> float:
     """Earth mover's distance as the linear program that defines it."""
     size = len(p)
     cost = np.array(distances, float).ravel()
@@ -79,7 +80,7 @@ def transport(p, q, distances) -> float:
     return result.fun
 
 
-def emd(attribute, p, q, ground="auto") -> Fraction:
+def emd(attribute: Any, p: Any, q: Any, ground: str = "auto") -> Fraction:
     """The closed forms of the specification, literally."""
     if ground == "equal":
         return sum((abs(a - b) for a, b in zip(p, q, strict=True)), Fraction(0)) / 2
@@ -105,11 +106,11 @@ def emd(attribute, p, q, ground="auto") -> Fraction:
     return cost
 
 
-def distinct(q) -> int:
+def distinct(q: Any) -> int:
     return sum(1 for share in q if share > 0)
 
 
-def entropy_reaches(counts, ell) -> bool:
+def entropy_reaches(counts: Any, ell: Any) -> bool:
     """Π (1 / q)^c ≥ l^n, which is entropy ≥ log l without a logarithm."""
     rows = sum(counts)
     product = Fraction(1)
@@ -119,12 +120,12 @@ def entropy_reaches(counts, ell) -> bool:
     return product >= Fraction(str(ell)) ** rows
 
 
-def recursive(counts, c, ell) -> bool:
+def recursive(counts: Any, c: Any, ell: Any) -> bool:
     ordered = sorted((count for count in counts if count), reverse=True)
     return ordered[0] < Fraction(str(c)) * sum(ordered[ell - 1 :])
 
 
-def gain_within(p, q, beta, *, enhanced) -> bool:
+def gain_within(p: Any, q: Any, beta: Any, *, enhanced: Any) -> bool:
     if q <= p:
         return True
     if p == 0:
@@ -133,11 +134,11 @@ def gain_within(p, q, beta, *, enhanced) -> bool:
     return gain <= Fraction(str(beta)) and (not enhanced or float(gain) < -math.log(p))
 
 
-def likeness(p, q, beta, *, enhanced=True) -> bool:
+def likeness(p: Any, q: Any, beta: Any, *, enhanced: bool = True) -> bool:
     return all(gain_within(a, b, beta, enhanced=enhanced) for a, b in zip(p, q, strict=True))
 
 
-def semantic(attribute, p, q, beta, height) -> bool:
+def semantic(attribute: Any, p: Any, q: Any, beta: Any, height: Any) -> bool:
     tree = attribute.hierarchy
     for node in range(len(tree.labels)):
         if 1 <= tree.height[node] <= height:
@@ -147,7 +148,7 @@ def semantic(attribute, p, q, beta, height) -> bool:
     return True
 
 
-def ranges(attribute, p, q, beta, width, *, relative) -> bool:
+def ranges(attribute: Any, p: Any, q: Any, beta: Any, width: Any, *, relative: Any) -> bool:
     low, grid = Fraction(str(attribute.low)), Fraction(str(attribute.grid))
     for i in range(len(p)):
         for j in range(i, len(p)):
@@ -161,7 +162,7 @@ def ranges(attribute, p, q, beta, width, *, relative) -> bool:
     return True
 
 
-def disclosure(p, q, delta) -> bool:
+def disclosure(p: Any, q: Any, delta: Any) -> bool:
     for a, b in zip(p, q, strict=True):
         if a == 0 and b == 0:
             continue

@@ -1,6 +1,7 @@
 """The generic checks, over every key of a guarantee; and that each of them can fail."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,12 +14,12 @@ KEY = KEYS["k"]
 
 @pytest.mark.parametrize("case", all_model_cases(), ids=str)
 @pytest.mark.parametrize("check", MODEL_CHECKS, ids=lambda check: check.__name__)
-def test_every_model(check, case):
+def test_every_model(check: Any, case: Any) -> None:
     check(case)
 
 
 @pytest.mark.parametrize("key", list(KEYS), ids=lambda key: key.name)
-def test_every_model_of_a_key_can_be_asked_for(key):
+def test_every_model_of_a_key_can_be_asked_for(key: Any) -> None:
     asked = {type(model) for case in model_cases(key) for model in case.models()}
     assert asked == set(key.asks_for)
 
@@ -26,19 +27,19 @@ def test_every_model_of_a_key_can_be_asked_for(key):
 class Broken(ModelCase):
     """Asks for a model that is wrong, whatever the key reads."""
 
-    def __init__(self, model, stricter=None):
+    def __init__(self, model: Any, stricter: Any = None) -> None:
         super().__init__(replace(KEY, asks_for=(type(model),)), 3, 40)
         object.__setattr__(self, "pair", (model, stricter or model))
 
-    def models(self, *, stricter=False):
-        return (self.pair[stricter],)
+    def models(self, *, stricter: bool = False) -> Any:
+        return (self.pair[stricter],)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
 class Generous(KAnonymity):
     """Lets classes through that do not achieve it."""
 
-    def holds(self, groups):
+    def holds(self, groups: Any) -> Any:
         return groups.persons >= self.k - 1
 
 
@@ -46,7 +47,7 @@ class Generous(KAnonymity):
 class Comparing(KAnonymity):
     """The first class is better than the others."""
 
-    def holds(self, groups):
+    def holds(self, groups: Any) -> Any:
         return (groups.persons >= self.k) & (np.arange(len(groups)) == 0)
 
 
@@ -54,7 +55,7 @@ class Comparing(KAnonymity):
 class Greedy(KAnonymity):
     """Takes it for granted that there is a class."""
 
-    def achieved(self, groups):
+    def achieved(self, groups: Any) -> Any:
         return groups.persons / groups.rows[0] * groups.rows[0]
 
 
@@ -64,7 +65,7 @@ class Few(KAnonymity):
 
     more_is_safer = False
 
-    def holds(self, groups):
+    def holds(self, groups: Any) -> Any:
         return groups.persons <= self.k
 
 
@@ -73,7 +74,7 @@ class Large(KAnonymity):
     """Says that classes must be larger than they must."""
 
     @property
-    def least_persons(self):
+    def least_persons(self) -> Any:
         return self.k + 3
 
 
@@ -81,7 +82,7 @@ class Large(KAnonymity):
 class Hopeful(KAnonymity):
     """Names more than there is."""
 
-    def nearest(self, achieved):
+    def nearest(self, achieved: Any) -> Any:
         return int(achieved) + 1
 
 
@@ -99,10 +100,10 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("check", "case"), BROKEN, ids=lambda one: getattr(one, "__name__", ""))
-def test_every_check_can_fail(check, case):
+def test_every_check_can_fail(check: Any, case: Any) -> None:
     with pytest.raises((AssertionError, IndexError)):
         check(case)
 
 
-def test_every_check_is_seen_to_fail():
+def test_every_check_is_seen_to_fail() -> None:
     assert [check for check, _ in BROKEN] == list(MODEL_CHECKS)

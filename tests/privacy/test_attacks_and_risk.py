@@ -1,26 +1,28 @@
 """What attackers learn, and how likely they find somebody."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from privacy_worlds import counted, worlds
 
 from microdata import Boxes, Category, Hierarchy, Number, PersonSource, Publication, Schema, Table
 from privacy import Groups, divergence, homogeneity, linking, risks, risks_before, similarity, skewness
+from tests.privacy.privacy_worlds import counted, worlds
 
 TREE = Category("illness", Hierarchy.from_mapping({"all": {"lungs": ["flu", "cough"], "gut": ["ulcer", "colic"]}}))
 PAY = Number("pay", 10, 110, step=10)
 SCHEMA = Schema(PersonSource.ROW, (Number("age", 0, 9, integer=True),))
 
 
-def table_of(ages, persons=None):
+def table_of(ages: Any, persons: Any = None) -> Any:
     persons = np.arange(len(ages)) if persons is None else np.array(persons)
     return Table(SCHEMA, persons, np.array(ages, float)[:, None], np.empty((len(ages), 0), np.int32))
 
 
 class TestAttacks:
-    def test_homogeneity_with_a_certainty(self):
+    def test_homogeneity_with_a_certainty(self) -> None:
         groups = counted(TREE, [4, 2, 2, 2], [3, 0, 0, 0], [9, 1, 0, 0], [1, 1, 1, 1])
         (certain,) = homogeneity(groups)
         assert certain.classes.tolist() == [0]
@@ -31,7 +33,7 @@ class TestAttacks:
         assert likely.posterior.tolist() == [1, 0.9]
         assert len(homogeneity(groups, certainty=0.901)[0]) == 1
 
-    def test_similarity_of_categories(self):
+    def test_similarity_of_categories(self) -> None:
         groups = counted(TREE, [4, 2, 2, 2], [2, 2, 0, 0], [1, 0, 1, 0], [0, 0, 0, 3])
         (alike,) = similarity(groups, height=1)
         assert alike.classes.tolist() == [0, 2]
@@ -39,7 +41,7 @@ class TestAttacks:
         assert alike.prior.tolist() == [0.6, 0.2]
         assert len(similarity(groups, height=9)[0]) == 2, "the root says nothing"
 
-    def test_similarity_of_numbers(self):
+    def test_similarity_of_numbers(self) -> None:
         groups = counted(PAY, [1] * 11, [0, 1, 1] + [0] * 8, [1, 0, 1] + [0] * 8)
         (alike,) = similarity(groups, width=0.1)
         assert alike.classes.tolist() == [0]
@@ -47,20 +49,20 @@ class TestAttacks:
         assert alike.prior == pytest.approx([2 / 11])
         assert len(similarity(groups, width=0.2)[0]) == 2
 
-    def test_skewness(self):
+    def test_skewness(self) -> None:
         groups = counted(TREE, [4, 2, 2, 2], [8, 0, 1, 1])
         (learned,) = skewness(groups, factor=2)
         assert learned.values == ("flu",)
         assert learned.prior == pytest.approx([0.4])
         assert learned.posterior == pytest.approx([0.8])
 
-    def test_nothing_published_teaches_nothing(self):
+    def test_nothing_published_teaches_nothing(self) -> None:
         schema = Schema(PersonSource.ROW, SCHEMA.quasi, (TREE,))
         empty = Groups.of(schema, np.arange(1), np.zeros((1, 1), np.int32), np.array([-1]), 0)
         assert [len(found) for attack in (homogeneity, similarity, skewness) for found in attack(empty)] == [0, 0, 0]
 
     @given(worlds())
-    def test_divergence_against_the_definition(self, world):
+    def test_divergence_against_the_definition(self, world: Any) -> None:
         groups = world.groups
         for histogram in groups.histograms:
             p = histogram.reference / histogram.total
@@ -79,7 +81,7 @@ class TestAttacks:
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=6), st.data())
-def test_linking_against_counting(ranges, data):
+def test_linking_against_counting(ranges: Any, data: Any) -> None:
     lo = np.array([[min(pair)] for pair in ranges], float)
     hi = np.array([[max(pair)] for pair in ranges], float)
     ages = data.draw(st.lists(st.integers(0, 9), min_size=1, max_size=12))
@@ -96,10 +98,10 @@ def test_linking_against_counting(ranges, data):
 
 
 class TestRisk:
-    def test_before_and_after(self):
+    def test_before_and_after(self) -> None:
         table = table_of([1, 1, 1, 1, 5, 6])
         before = risks_before(table)
-        assert (before.prosecutor.highest, before.prosecutor.average) == (1, pytest.approx((4 / 4 + 1 + 1) / 6))
+        assert (before.prosecutor.highest, before.prosecutor.average) == (1, pytest.approx((4 / 4 + 1 + 1) / 6))  # type: ignore[comparison-overlap]
         assert before.prosecutor.above == 1
         after = risks(Publication.of(table, np.zeros(6, int)))
         assert after.prosecutor.highest == after.prosecutor.average == pytest.approx(1 / 6)
@@ -107,16 +109,16 @@ class TestRisk:
         assert after.marketer == after.prosecutor.average
         assert after.journalist is None
 
-    def test_a_risk_at_the_threshold_is_not_above_it(self):
+    def test_a_risk_at_the_threshold_is_not_above_it(self) -> None:
         publication = Publication.of(table_of([1] * 5), np.zeros(5, int))
         assert risks(publication, threshold=0.2).prosecutor.above == 0
         assert risks(publication, threshold=0.1999).prosecutor.above == 1
 
-    def test_a_person_with_many_rows_is_one_person(self):
+    def test_a_person_with_many_rows_is_one_person(self) -> None:
         publication = Publication.of(table_of([1, 1, 1, 1], [7, 7, 7, 8]), np.zeros(4, int))
         assert risks(publication).prosecutor.highest == 0.5
 
-    def test_a_journalist_has_the_population_to_search(self):
+    def test_a_journalist_has_the_population_to_search(self) -> None:
         table = table_of([1, 2, 8, 9])
         publication = Publication.of(table, np.array([0, 0, 1, 1]))
         population = table_of([1, 1, 2, 2, 2, 8, 9, 5, 5])
@@ -127,11 +129,11 @@ class TestRisk:
         assert found.marketer == found.journalist.average
         assert found.prosecutor.highest == 0.5
 
-    def test_an_incomplete_population_does_not_raise_the_risk(self):
+    def test_an_incomplete_population_does_not_raise_the_risk(self) -> None:
         publication = Publication.of(table_of([1, 2, 8, 9]), np.zeros(4, int))
         found = risks(publication, table_of([5]))
         assert found.journalist is not None
         assert found.journalist.highest == 0.25
 
-    def test_nothing_published(self):
+    def test_nothing_published(self) -> None:
         assert risks(Publication.of(table_of([1, 2]), np.array([-1, -1]))).prosecutor.highest == 0

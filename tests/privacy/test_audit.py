@@ -1,8 +1,11 @@
 """The audit finds what is wrong, in memory and in what an outsider sees."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,11 +48,11 @@ SCHEMA = Schema(
 
 
 @st.composite
-def publications(draw, one_row_each=False):
+def publications(draw: Any, one_row_each: bool = False) -> Any:
     rows = draw(st.integers(1, 20))
     count = draw(st.integers(1, 4))
 
-    def column(low, high):
+    def column(low: Any, high: Any) -> Any:
         return np.array([draw(st.integers(low, high)) for _ in range(rows)])
 
     persons = np.arange(rows) if one_row_each else column(0, 5)
@@ -62,7 +65,7 @@ def publications(draw, one_row_each=False):
     return Publication.of(table, column(-1, count - 1))
 
 
-def example():
+def example() -> Any:
     """Four persons per class, both illnesses in the table's proportion."""
     quasi = np.array([[0, 0], [1, 0], [2, 0], [3, 0], [6, 1], [7, 1], [8, 1], [9, 1]], float)
     illness = np.array([0, 0, 1, 1, 0, 0, 1, 1])
@@ -74,7 +77,7 @@ MODELS = [KAnonymity(4), DistinctDiversity(2), TCloseness(0), BetaLikeness(0.5)]
 
 
 class TestWhatHolds:
-    def test_in_memory(self):
+    def test_in_memory(self) -> None:
         publication = example()
         found = audit(publication.table, publication, MODELS)
         assert found.holds
@@ -83,33 +86,33 @@ class TestWhatHolds:
         assert found.loss == pytest.approx((3 / 9 + 0) / 2)
         assert [finding.achieved for finding in found.findings] == [4, 2, 0, 0]
 
-    def test_as_an_outsider_sees_it(self):
+    def test_as_an_outsider_sees_it(self) -> None:
         publication = example()
         found = audit(publication.table, published_of(publication), MODELS)
         assert found == audit(publication.table, publication, MODELS)
 
-    def test_from_the_distribution_alone_rows_are_counted_and_it_is_said(self):
+    def test_from_the_distribution_alone_rows_are_counted_and_it_is_said(self) -> None:
         publication = example()
         references = [np.bincount(publication.table.sensitive[:, 0], minlength=3)] * 2
         found = audit(references, published_of(publication), MODELS)
         assert found.holds
         assert (found.persons, found.largest_share, found.suppressed) == ("rows", None, None)
 
-    def test_suppressed_rows_stay_in_the_reference(self):
+    def test_suppressed_rows_stay_in_the_reference(self) -> None:
         publication = example()
         half = Publication.of(publication.table, np.array([0, 0, -1, -1, 1, 1, 1, 1]))
         found = audit(publication.table, half, [TCloseness(0)])
         assert found.suppressed == 2
         assert found.findings[0].classes == ("0",)
 
-    def test_nothing_published(self):
+    def test_nothing_published(self) -> None:
         publication = example()
         found = audit(publication.table, Publication.of(publication.table, np.full(8, -1)), MODELS)
         assert found.holds
         assert (found.classes, found.suppressed, found.fewest_persons) == (0, 8, None)
         assert {finding.achieved for finding in found.findings} == {None}
 
-    def test_as_json_without_infinities(self):
+    def test_as_json_without_infinities(self) -> None:
         publication = example()
         table = replace(publication.table, sensitive=np.zeros((8, 2), np.int32))
         references = [np.array([0, 8, 0])] * 2
@@ -119,33 +122,33 @@ class TestWhatHolds:
         assert text["findings"][0]["achieved"] is None
 
 
-def broken_k(publication):
+def broken_k(publication: Any) -> Any:
     return Publication.of(publication.table, np.array([0, 0, 0, -1, 1, 1, 1, 1]))
 
 
-def broken_closeness(publication):
+def broken_closeness(publication: Any) -> Any:
     return Publication.of(publication.table, np.array([0, 0, 0, 0, 1, 1, 1, 0]))
 
 
 class TestWhatMustFail:
     @pytest.mark.parametrize("view", [lambda one: one, published_of], ids=["in memory", "outsider"])
-    def test_a_class_of_one_person_too_few(self, view):
+    def test_a_class_of_one_person_too_few(self, view: Any) -> None:
         publication = example()
         found = audit(publication.table, view(broken_k(publication)), [KAnonymity(4)])
         assert not found.holds
         assert (found.findings[0].achieved, found.findings[0].failing, found.findings[0].classes) == (3, 1, ("0",))
 
     @pytest.mark.parametrize("view", [lambda one: one, published_of], ids=["in memory", "outsider"])
-    def test_closeness_slightly_exceeded(self, view):
+    def test_closeness_slightly_exceeded(self, view: Any) -> None:
         publication = example()
         broken = broken_closeness(publication)
         worst = audit(publication.table, view(broken), [TCloseness(1)]).findings[0].achieved
-        assert worst > 0
-        assert audit(publication.table, view(broken), [TCloseness(worst + 1e-9)]).holds
-        assert not audit(publication.table, view(broken), [TCloseness(worst - 1e-9)]).holds
+        assert worst > 0  # type: ignore[operator]
+        assert audit(publication.table, view(broken), [TCloseness(worst + 1e-9)]).holds  # type: ignore[operator]
+        assert not audit(publication.table, view(broken), [TCloseness(worst - 1e-9)]).holds  # type: ignore[operator]
 
     @pytest.mark.parametrize("view", [lambda one: one, published_of], ids=["in memory", "outsider"])
-    def test_a_row_outside_its_box(self, view):
+    def test_a_row_outside_its_box(self, view: Any) -> None:
         publication = example()
         narrow = publication.boxes.hi.copy()
         narrow[1, 0] = 8
@@ -154,13 +157,13 @@ class TestWhatMustFail:
         assert not found.holds
         assert [(fault.kind, fault.count) for fault in found.faults] == [("uncovered", 1)]
 
-    def test_a_column_that_nobody_declared(self):
+    def test_a_column_that_nobody_declared(self) -> None:
         published = replace(published_of(example()), undeclared=("customer_id",))
         found = audit(example().table, published, MODELS)
         assert not found.holds
         assert "customer_id" in found.faults[0].reason
 
-    def test_a_duplicated_row(self):
+    def test_a_duplicated_row(self) -> None:
         publication = example()
         published = published_of(publication)
         twice = np.r_[np.arange(8), 0]
@@ -169,7 +172,7 @@ class TestWhatMustFail:
         assert not found.holds
         assert {fault.kind for fault in found.faults} == {"surplus", "uncovered"}
 
-    def test_a_row_that_nobody_had(self):
+    def test_a_row_that_nobody_had(self) -> None:
         publication = example()
         published = published_of(publication)
         invented = published.sensitive.copy()
@@ -177,7 +180,7 @@ class TestWhatMustFail:
         found = audit(publication.table, replace(published, sensitive=invented), [KAnonymity(3)])
         assert {fault.kind for fault in found.faults} == {"surplus", "uncovered"}
 
-    def test_a_row_moved_to_the_wrong_class(self):
+    def test_a_row_moved_to_the_wrong_class(self) -> None:
         """The values as a whole are right, but one class has a row that no original row in its box explains."""
         publication = example()
         published = published_of(publication)
@@ -186,7 +189,7 @@ class TestWhatMustFail:
         found = audit(publication.table, replace(published, classes=moved), [KAnonymity(3)])
         assert [(fault.kind, fault.count) for fault in found.faults] == [("uncovered", 1)]
 
-    def test_a_missing_row_is_a_suppressed_one(self):
+    def test_a_missing_row_is_a_suppressed_one(self) -> None:
         publication = example()
         published = published_of(publication)
         fewer = replace(published, classes=published.classes[1:], sensitive=published.sensitive[1:])
@@ -194,14 +197,14 @@ class TestWhatMustFail:
         assert found.suppressed == 1
         assert found.findings[0].classes == ("0",)
 
-    def test_a_publication_of_another_table_is_seen_as_an_outsider_does(self):
+    def test_a_publication_of_another_table_is_seen_as_an_outsider_does(self) -> None:
         publication = example()
         other = replace(publication.table, quasi=publication.table.quasi[::-1].copy())
         assert not audit(other, publication, [KAnonymity(4)]).faults  # the illnesses repeat in both halves
         moved = replace(publication.table, quasi=np.zeros((8, 2)))
         assert audit(moved, publication, [KAnonymity(4)]).faults[0].kind == "uncovered"
 
-    def test_many_failing_classes_are_counted_and_some_listed(self):
+    def test_many_failing_classes_are_counted_and_some_listed(self) -> None:
         rows = 50
         table = Table(SCHEMA, np.arange(rows), np.zeros((rows, 2)), np.zeros((rows, 2), np.int32))
         (finding,) = audit(table, Publication.of(table, np.arange(rows)), [KAnonymity(2)]).findings
@@ -209,7 +212,7 @@ class TestWhatMustFail:
         assert finding.classes == tuple(map(str, range(20)))
 
 
-def brute_force(original: Table, published: Published):
+def brute_force(original: Table, published: Published) -> Iterator[Any]:
     """Fewest persons and most rows of one, by trying every choice of original rows for each class."""
     for one in range(len(published.boxes)):
         wanted = sorted(map(tuple, published.sensitive[published.classes == one].tolist()))
@@ -229,7 +232,7 @@ def brute_force(original: Table, published: Published):
 
 class TestOutsider:
     @given(publications())
-    def test_bounds_are_sound(self, publication):
+    def test_bounds_are_sound(self, publication: Any) -> None:
         table, published = publication.table, published_of(publication)
         found = match(table, published)
         truth = Groups.of(SCHEMA, table.persons, table.sensitive, publication.classes, len(publication.boxes))
@@ -240,7 +243,7 @@ class TestOutsider:
         assert (found.most_rows >= truth.most).all()
 
     @given(publications())
-    def test_bounds_are_what_the_original_allows(self, publication):
+    def test_bounds_are_what_the_original_allows(self, publication: Any) -> None:
         table, published = publication.table, published_of(publication)
         small = Table(SCHEMA, table.persons[:9], table.quasi[:9], table.sensitive[:9])
         publication = Publication.of(small, publication.classes[:9])
@@ -251,19 +254,19 @@ class TestOutsider:
             assert found.most_rows[one] == most
 
     @given(publications(one_row_each=True))
-    def test_one_row_per_person_is_exact(self, publication):
+    def test_one_row_per_person_is_exact(self, publication: Any) -> None:
         found = match(publication.table, published_of(publication))
         assert found.fewest_persons.tolist() == publication.sizes.tolist()
         assert (found.most_rows == 1).all()
 
-    def test_every_class_is_bounded_by_its_own_persons(self):
+    def test_every_class_is_bounded_by_its_own_persons(self) -> None:
         publication = example()
         table = replace(publication.table, persons=np.array([1, 1, 2, 2, 3, 3, 4, 5]))
         found = match(table, published_of(Publication.of(table, publication.classes)))
         assert found.fewest_persons.tolist() == [2, 3]
         assert found.most_rows.tolist() == [2, 2]
 
-    def test_repeated_persons_give_a_lower_bound_and_it_is_said(self):
+    def test_repeated_persons_give_a_lower_bound_and_it_is_said(self) -> None:
         publication = example()
         table = replace(publication.table, persons=np.array([1, 1, 2, 3, 4, 5, 6, 7]))
         publication = Publication.of(table, publication.classes)
@@ -277,14 +280,14 @@ class TestOutsider:
 
 class TestFiles:
     @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
-    def test_what_was_written_holds_when_it_is_read(self, tmp_path, suffix):
+    def test_what_was_written_holds_when_it_is_read(self, tmp_path: Path, suffix: str) -> None:
         publication = example()
         path = tmp_path / f"published.{suffix}"
         write_published(publication, path)
         found = audit(publication.table, read_published(path, SCHEMA), MODELS)
         assert found == audit(publication.table, publication, MODELS)
 
-    def test_failing_classes_by_the_name_that_the_file_gives_them(self, tmp_path):
+    def test_failing_classes_by_the_name_that_the_file_gives_them(self, tmp_path: Path) -> None:
         path = tmp_path / "published.csv"
         path.write_text('class,age,sex,illness,pay\na,"[0,1]",F,flu,1\na,"[0,1]",F,flu,1\nb,"[2,3]",F,ulcer,2\n')
         (finding,) = audit(example().table, read_published(path, SCHEMA), [KAnonymity(2)]).findings
@@ -293,7 +296,7 @@ class TestFiles:
         (finding,) = audit(example().table, read_published(path, SCHEMA), [KAnonymity(2)]).findings
         assert finding.classes == ("0",)
 
-    def test_a_column_or_a_row_too_many_in_the_file(self, tmp_path):
+    def test_a_column_or_a_row_too_many_in_the_file(self, tmp_path: Path) -> None:
         publication = example()
         path = tmp_path / "published.csv"
         write_published(publication, path)
@@ -311,17 +314,17 @@ class TestCheck:
         SCHEMA, np.arange(5), np.array([[0, 0], [1, 1], [0, 0], [0, 0], [1, 2]], np.int32), np.array([0, 0, 1, 1, 1]), 2
     )
 
-    def test_classes_that_meet_every_model(self):
+    def test_classes_that_meet_every_model(self) -> None:
         assert check([KAnonymity(2), DistinctDiversity(2)], self.groups).tolist() == [True, True]
         assert check([KAnonymity(3), DistinctDiversity(2)], self.groups).tolist() == [False, True]
         assert check([], self.groups).tolist() == [True, True]
 
-    def test_require_names_models_and_no_values(self):
+    def test_require_names_models_and_no_values(self) -> None:
         require([KAnonymity(2)], self.groups)
         with pytest.raises(GuaranteeError, match=r"k-anonymity \(3\) fails in 1 of 2 classes"):
             require([KAnonymity(3)], self.groups)
 
-    def test_a_model_without_anything_to_protect_does_not_pass(self):
+    def test_a_model_without_anything_to_protect_does_not_pass(self) -> None:
         bare = Schema(PersonSource.ROW, SCHEMA.quasi)
         groups = Groups.of(bare, np.arange(2), np.empty((2, 0), np.int32), np.zeros(2, int), 1)
         with pytest.raises(Exception, match="needs a sensitive attribute"):

@@ -1,6 +1,7 @@
 """Guarantees as people write them, and what is refused early."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ WRITTEN = [
 
 
 @pytest.mark.parametrize(("written", "models"), WRITTEN, ids=str)
-def test_written_forms(written, models):
+def test_written_forms(written: Any, models: Any) -> None:
     guarantee = Guarantee.model_validate_json(json.dumps(written), strict=True)
     assert list(guarantee.models(SCHEMA)) == models
     assert Guarantee.model_validate(guarantee.model_dump()) == guarantee
@@ -82,13 +83,13 @@ def test_written_forms(written, models):
     ],
     ids=str,
 )
-def test_out_of_range(written, path):
+def test_out_of_range(written: Any, path: str) -> None:
     with pytest.raises(ValidationError) as caught:
         Guarantee.model_validate(written)
     assert ".".join(map(str, caught.value.errors()[0]["loc"])) == path
 
 
-def test_every_field_is_described():
+def test_every_field_is_described() -> None:
     schema = Guarantee.model_json_schema()
     parts = [schema, *schema["$defs"].values()]
     objects = [form for part in parts for form in part.get("anyOf", [part]) if "properties" in form]
@@ -112,7 +113,7 @@ def test_every_field_is_described():
     ],
     ids=str,
 )
-def test_what_no_data_could_meet(written, parameter, nearest):
+def test_what_no_data_could_meet(written: Any, parameter: str, nearest: Any) -> None:
     with pytest.raises(InfeasibleError) as caught:
         Guarantee(**written).models(SCHEMA)
     assert (caught.value.parameter, caught.value.nearest) == (parameter, nearest)
@@ -130,12 +131,12 @@ def test_what_no_data_could_meet(written, parameter, nearest):
     ],
     ids=str,
 )
-def test_sensitive_models_need_a_sensitive_attribute(written):
+def test_sensitive_models_need_a_sensitive_attribute(written: Any) -> None:
     with pytest.raises(InfeasibleError, match="sensitive"):
         Guarantee(k=2, **written).models(Schema(PersonSource.ROW, (AGE,)))
 
 
-def test_extended_likeness_needs_the_right_kind_of_attribute():
+def test_extended_likeness_needs_the_right_kind_of_attribute() -> None:
     with pytest.raises(InfeasibleError, match="category"):
         Guarantee(beta={"semantic": {"beta": 1, "height": 1}}).models(Schema(PersonSource.ROW, (AGE,), (PAY,)))
     with pytest.raises(InfeasibleError, match="number"):
@@ -147,7 +148,7 @@ def test_extended_likeness_needs_the_right_kind_of_attribute():
         )
 
 
-def table_of(persons, illnesses):
+def table_of(persons: Any, illnesses: Any) -> Any:
     schema = Schema(PersonSource.ROW, (AGE,), (ILLNESS,))
     values = np.array(illnesses, np.int32)[:, None]
     return Table(schema, np.array(persons), np.zeros((len(persons), 1)), values)
@@ -164,7 +165,7 @@ def table_of(persons, illnesses):
     ],
     ids=str,
 )
-def test_what_this_table_cannot_meet(written, parameter, nearest):
+def test_what_this_table_cannot_meet(written: Any, parameter: str, nearest: Any) -> None:
     table = table_of([1, 1, 2, 2, 3], [0, 0, 0, 1, 1])
     with pytest.raises(InfeasibleError, match="all 5 rows") as caught:
         check_feasible(Guarantee(**written).models(table.schema), table)
@@ -175,7 +176,7 @@ def test_what_this_table_cannot_meet(written, parameter, nearest):
     check_feasible(feasible.models(table.schema), table)
 
 
-def test_what_can_be_met_passes():
+def test_what_can_be_met_passes() -> None:
     table = table_of([1, 1, 2, 2, 3], [0, 0, 0, 1, 1])
     models = Guarantee(k=3, l=2, t=0, beta=0.1, disclosure=0.1, max_share=0.1).models(table.schema)
     check_feasible(models, table)
@@ -186,9 +187,9 @@ def test_what_can_be_met_passes():
     ("build", "nearest"),
     [
         (lambda: KAnonymity(0), 1),
-        (lambda: KAnonymity(2.5), 3),
-        (lambda: KAnonymity(float("inf")), 1),
-        (lambda: KAnonymity(float("nan")), 1),
+        (lambda: KAnonymity(2.5), 3),  # type: ignore[arg-type]
+        (lambda: KAnonymity(float("inf")), 1),  # type: ignore[arg-type]
+        (lambda: KAnonymity(float("nan")), 1),  # type: ignore[arg-type]
         (lambda: MaxShare(0), None),
         (lambda: MaxShare(1.5), 1),
         (lambda: DistinctDiversity(0), 1),
@@ -205,7 +206,7 @@ def test_what_can_be_met_passes():
         (lambda: TCloseness(float("nan")), 0),
     ],
 )
-def test_models_refuse_parameters_out_of_range(build, nearest):
+def test_models_refuse_parameters_out_of_range(build: Any, nearest: Any) -> None:
     with pytest.raises(InfeasibleError, match="must be") as caught:
         build()
     assert caught.value.nearest == nearest

@@ -1,5 +1,7 @@
 """Searching many rows finds what looking at each of them finds."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -17,14 +19,14 @@ SCHEMA = Schema(
 
 
 @pytest.fixture(scope="module")
-def table():
+def table() -> Any:
     random = np.random.default_rng(5)
     quasi = random.integers(0, 51, (ROWS, 3)).astype(float)
     quasi[:400] = quasi[0]  # more rows at one point than a leaf takes
     return Table(SCHEMA, random.integers(0, 1_000, ROWS), quasi, random.integers(0, 10, (ROWS, 1)).astype(np.int32))
 
 
-def test_leaves_hold_every_row_once_inside_their_boxes(table):
+def test_leaves_hold_every_row_once_inside_their_boxes(table: Any) -> None:
     tree = row_tree(table.quasi)
     assert sorted(tree.rows) == list(range(ROWS))
     assert (tree.end - tree.begin).sum() == ROWS
@@ -35,7 +37,7 @@ def test_leaves_hold_every_row_once_inside_their_boxes(table):
         assert (tree.quasi[below] <= tree.hi[node]).all()
 
 
-def test_linking_many_rows(table):
+def test_linking_many_rows(table: Any) -> None:
     ends = np.sort(np.random.default_rng(6).integers(0, 51, (2, 200, 3)), axis=0).astype(float)
     boxes = Boxes(SCHEMA, ends[0], ends[1])
     found = linking(boxes, np.ones(200, int), table)
@@ -44,7 +46,7 @@ def test_linking_many_rows(table):
     assert found.persons.tolist() == [len(set(table.persons[row].tolist())) for row in inside]
 
 
-def test_matching_many_rows(table):
+def test_matching_many_rows(table: Any) -> None:
     classes = np.empty(ROWS, int)
     classes[np.lexsort(table.quasi.T)] = np.arange(ROWS) // 15
     publication = Publication.of(table, classes)

@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from privacy_worlds import counted, worlds
-from test_models_against_oracles import MODELS
 
 from microdata import Category, Hierarchy, Number, PersonSource, Schema
 from privacy import (
@@ -26,11 +25,13 @@ from privacy import (
     SemanticLikeness,
     TCloseness,
 )
+from tests.privacy.privacy_worlds import counted, worlds
+from tests.privacy.test_models_against_oracles import MODELS
 
 HAIR = Fraction(1, 10**9)
 
 
-def just_met(model, groups):
+def just_met(model: Any, groups: Any) -> Any:
     """The strictest model of its kind that all classes meet, up to a hair."""
     achieved = model.achieved(groups)
     worst = achieved.min() if model.more_is_safer else achieved.max()
@@ -38,17 +39,17 @@ def just_met(model, groups):
     if isinstance(model, KAnonymity | DistinctDiversity):
         asked = int(worst)
     elif model.more_is_safer:
-        asked = max(Fraction(worst) - HAIR, 1)
+        asked = max(Fraction(worst) - HAIR, 1)  # type: ignore[assignment]
     else:
         limit = 1 if isinstance(model, TCloseness | AlphaK) else np.inf
-        asked = min(Fraction(worst) + HAIR, limit)
+        asked = min(Fraction(worst) + HAIR, limit)  # type: ignore[assignment]
     return replace(model, **{model.parameter: asked})
 
 
 @pytest.mark.parametrize("model", [one for one in MODELS if one.survives_merging], ids=str)
 @given(world=worlds(most_classes=3))
 @settings(max_examples=60)
-def test_merging(model, world):
+def test_merging(model: Any, world: Any) -> None:
     model = just_met(model, world.groups)
     assert model.holds(world.groups).all()
     merged = world.regrouped(np.where(world.classes > 0, 0, world.classes), 1)
@@ -58,7 +59,7 @@ def test_merging(model, world):
 @pytest.mark.parametrize("model", [one for one in MODELS if one.survives_adding], ids=str)
 @given(world=worlds(most_classes=1), added=st.integers(0, 2**24 - 1))
 @settings(max_examples=60)
-def test_adding(model, world, added):
+def test_adding(model: Any, world: Any, added: int) -> None:
     model = just_met(model, world.groups)
     joins = np.array([bool(added >> row & 1) for row in range(len(world.classes))])
     grown = world.regrouped(np.where(joins, 0, world.classes), 1)
@@ -83,12 +84,12 @@ ADDING = [
 
 
 @pytest.mark.parametrize(("model", "attribute", "reference", "before", "after"), ADDING, ids=lambda one: str(one)[:40])
-def test_what_does_not_survive_adding(model, attribute, reference, before, after):
+def test_what_does_not_survive_adding(model: Any, attribute: Any, reference: Any, before: Any, after: Any) -> None:
     assert not model.survives_adding
     assert model.holds(counted(attribute, reference, before, after)).tolist() == [True, False]
 
 
-def test_max_share_survives_neither():
+def test_max_share_survives_neither() -> None:
     """One row per person in each of two classes, but the same two persons: two of four rows in the union."""
     schema = Schema(PersonSource.ROW, (Number("age", 0, 99),))
     model, none = MaxShare(0.25), np.empty((4, 0), np.int32)
@@ -100,7 +101,7 @@ def test_max_share_survives_neither():
     assert model.holds(Groups.of(schema, persons, none, np.array([0, 0, 0, -1]), 1)).tolist() == [False]
 
 
-def test_every_denial_has_its_example():
+def test_every_denial_has_its_example() -> None:
     denied = {type(model) for model in MODELS if not model.survives_adding}
     assert denied == {type(model) for model, *_ in ADDING} | {MaxShare}
     assert {type(model) for model in MODELS if not model.survives_merging} == {MaxShare}

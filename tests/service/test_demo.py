@@ -8,6 +8,9 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -15,10 +18,10 @@ from rich.console import Console
 from service import demo
 from service.cli.demo import _panel
 from service.demo import Demo
-from tests.kafka.world import eventually
+from tests.service.kafka.world import eventually
 
 
-def test_the_demo_ends_by_itself_with_an_audit_of_everything():
+def test_the_demo_ends_by_itself_with_an_audit_of_everything() -> None:
     command = [sys.executable, "-m", "service", "demo", "--events", "3000", "--exit"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -27,17 +30,17 @@ def test_the_demo_ends_by_itself_with_an_audit_of_everything():
 
 
 @pytest.fixture
-def finished(tmp_path):
+def finished(tmp_path: Path) -> Iterator[Any]:
     with Demo(tmp_path, 2000, rate=None, traced=True) as show:
         demo._eventually(show.settled, "not settled")
         yield show
 
 
-def test_the_audit_of_the_demo_sees_what_is_wrong(finished, monkeypatch):
+def test_the_audit_of_the_demo_sees_what_is_wrong(finished: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     clusters = list(finished._published())
     assert finished.audit().holds
 
-    def found(changed):
+    def found(changed: Any) -> Any:
         monkeypatch.setattr(finished, "_published", lambda: iter(changed))
         return {name: holds for name, holds in finished.audit().checks if not holds}
 
@@ -49,7 +52,7 @@ def test_the_audit_of_the_demo_sees_what_is_wrong(finished, monkeypatch):
     assert any("box" in name for name in found(moved))
 
 
-def test_the_panel_shows_what_a_viewer_looks_for(finished):
+def test_the_panel_shows_what_a_viewer_looks_for(finished: Any) -> None:
     with Console(record=True, file=io.StringIO()) as console:
         console.print(_panel(finished))
     shown = console.export_text()
@@ -58,7 +61,7 @@ def test_the_panel_shows_what_a_viewer_looks_for(finished):
     assert re.search(r"asked 10 +│ +[1-9][0-9]+ ", shown), "a cluster has at least as many persons as asked"
 
 
-def fetched(url):
+def fetched(url: Any) -> Any:
     try:
         with urllib.request.urlopen(url) as answer:
             return answer.read()
@@ -69,7 +72,7 @@ def fetched(url):
 @pytest.mark.kafka
 @pytest.mark.xdist_group("kafka")
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_ends_everything_in_order_and_without_a_word_too_many(ending):
+def test_ctrl_c_ends_everything_in_order_and_without_a_word_too_many(ending: Any) -> None:
     demo = subprocess.Popen(
         [sys.executable, "-m", "service", "demo"],
         stdout=subprocess.PIPE,
@@ -79,16 +82,16 @@ def test_ctrl_c_ends_everything_in_order_and_without_a_word_too_many(ending):
     )
     told = ""
     while "Ctrl-C ends everything" not in told:
-        line = demo.stdout.readline()
-        assert line, demo.stderr.read()
+        line = demo.stdout.readline()  # type: ignore[union-attr]
+        assert line, demo.stderr.read()  # type: ignore[union-attr]
         told += line
     assert f"{sys.executable} -c" in told
-    console = re.search(r"Console: (\S+)", told)[1]
+    console = re.search(r"Console: (\S+)", told)[1]  # type: ignore[index]
     eventually(lambda: b"orders" in fetched(f"{console}v1/streams"))
     os.killpg(demo.pid, ending)  # as a terminal does
     rest, said = demo.communicate(timeout=240)
     assert (rest, said, demo.returncode) == ("stopping\n", "", 0)
-    worker = re.search(r"worker on http://127.0.0.1:(\d+)/", told)[1]
+    worker = re.search(r"worker on http://127.0.0.1:(\d+)/", told)[1]  # type: ignore[index]
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.1", int(worker)))
     assert fetched(console) == b"", "the console ended too"

@@ -1,18 +1,20 @@
 """The demo's producer on a broker that refuses: every batch arrives, and once."""
 
 import contextlib
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from service.demo import Writer
 from service.kafka import DeniedError, KafkaSettings, Partition, connect
-from tests.kafka.faulty_broker import FaultyBroker
+from tests.service.kafka.faulty_broker import FaultyBroker
 
 PLACE = Partition("orders", 0)
 
 
 @pytest.fixture(params=["kafka-python", "confluent-kafka"])
-def client(request):
+def client(request: pytest.FixtureRequest) -> Iterator[Any]:
     with FaultyBroker() as broker:
         settings = KafkaSettings(
             bootstrap_servers=broker.bootstrap,
@@ -31,7 +33,7 @@ FAULTS = [("InitProducerId", -1), ("Produce", 13), ("EndTxn", -1), ("ListOffsets
 
 @pytest.mark.parametrize("done", [False, True])
 @pytest.mark.parametrize(("request_name", "code"), FAULTS)
-def test_what_passes_costs_and_doubles_nothing(client, request_name, code, done):
+def test_what_passes_costs_and_doubles_nothing(client: Any, request_name: Any, code: Any, done: bool) -> None:
     broker, client = client
     with contextlib.closing(Writer(client, "writer")) as writer:
         for number in range(3):
@@ -45,7 +47,7 @@ def test_what_passes_costs_and_doubles_nothing(client, request_name, code, done)
     assert broker.committed(PLACE) == [b"0", b"0", b"1", b"1", b"2", b"2"]
 
 
-def test_what_is_final_is_not_tried_again(client):
+def test_what_is_final_is_not_tried_again(client: Any) -> None:
     broker, client = client
     broker.spoil("Produce", 29)
     with contextlib.closing(Writer(client, "writer")) as writer, pytest.raises(DeniedError):

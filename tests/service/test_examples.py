@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ POLICIES = sorted(EXAMPLES.glob("*/policy.yaml"))
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.name)
-def test_the_program_runs(program, tmp_path):
+def test_the_program_runs(program: Any, tmp_path: Path) -> None:
     result = subprocess.run(
         [sys.executable, program],
         cwd=tmp_path,
@@ -29,11 +30,11 @@ def test_the_program_runs(program, tmp_path):
 
 
 @pytest.mark.parametrize("path", POLICIES, ids=lambda path: path.parent.name)
-def test_the_policy_loads(path):
+def test_the_policy_loads(path: Any) -> None:
     assert load_policy(path).kind in {"table", "stream"}
 
 
-def test_the_table_fits_its_policy(portcullis, tmp_path):
+def test_the_table_fits_its_policy(portcullis: Any, tmp_path: Path) -> None:
     adult = EXAMPLES / "adult"
     given = ("--policy", adult / "policy.yaml")
     checked = portcullis("policy", "check", adult / "policy.yaml", "--table", adult / "people.csv")

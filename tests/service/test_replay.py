@@ -2,21 +2,23 @@
 
 import json
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from cli_world import ITEMS, MARK, POLICY, table_text
 
 import service.replay
 from service.publishing.gate import Gate
+from tests.service.cli.cli_world import ITEMS, MARK, POLICY, table_text
 
 WINDOWED = "{algorithm: sabre_w, t: 0.4, k: 4, window: {size: 40, advance: 20}}"
 
 
 @pytest.fixture
-def events(tmp_path):
+def events(tmp_path: Path) -> Any:
     """A policy for windows, and the same events as CSV, JSON lines and Parquet."""
     (tmp_path / "policy.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", WINDOWED))
     (tmp_path / "events.csv").write_text(table_text(90))
@@ -27,12 +29,12 @@ def events(tmp_path):
     return tmp_path
 
 
-def replayed(portcullis, events, *more, file="events.csv", policy="policy.yaml"):
+def replayed(portcullis: Any, events: Any, *more: Any, file: str = "events.csv", policy: str = "policy.yaml") -> Any:
     arguments = ("replay", events / file, "--policy", events / policy, "--out", events / "safe.jsonl", *more)
     return portcullis(*arguments, "--overwrite")
 
 
-def test_what_is_there_is_replaced_only_on_demand(portcullis, events):
+def test_what_is_there_is_replaced_only_on_demand(portcullis: Any, events: Any) -> None:
     (events / "safe.jsonl").write_text("published before")
     arguments = ("replay", events / "events.csv", "--policy", events / "policy.yaml", "--out", events / "safe.jsonl")
     result = portcullis(*arguments)
@@ -42,7 +44,7 @@ def test_what_is_there_is_replaced_only_on_demand(portcullis, events):
 
 
 @pytest.mark.parametrize("file", ["events.csv", "events.jsonl", "events.parquet"])
-def test_every_format_gives_clusters(portcullis, events, file):
+def test_every_format_gives_clusters(portcullis: Any, events: Any, file: str) -> None:
     result = replayed(portcullis, events, "--report", events / "report.json", file=file)
     assert result.exit_code == 0, result.output
     text = (events / "safe.jsonl").read_text()
@@ -57,7 +59,7 @@ def test_every_format_gives_clusters(portcullis, events, file):
     assert all(len(cluster["rows"]) >= 4 for cluster in clusters)
 
 
-def test_the_report_tells_what_came_of_it(portcullis, events):
+def test_the_report_tells_what_came_of_it(portcullis: Any, events: Any) -> None:
     replayed(portcullis, events, "--report", events / "report.json")
     report = json.loads((events / "report.json").read_text())
     assert (report["events"], report["released"], report["suppressed"], report["reused"]) == (90, 90, 0, 0)
@@ -74,7 +76,7 @@ def test_the_report_tells_what_came_of_it(portcullis, events):
     assert MARK not in json.dumps(report)
 
 
-def test_refused_events_are_left_out_and_counted(portcullis, events):
+def test_refused_events_are_left_out_and_counted(portcullis: Any, events: Any) -> None:
     (events / "events.csv").write_text(table_text(90, age=MARK))
     result = replayed(portcullis, events, "--report", events / "report.json")
     assert result.exit_code == 0
@@ -86,7 +88,7 @@ def test_refused_events_are_left_out_and_counted(portcullis, events):
 
 
 @pytest.mark.parametrize("guarantee", [WINDOWED, "{algorithm: castle, k: 4, delay: {tuples: 40}}"])
-def test_refused_lines_pass_like_any_other(portcullis, events, guarantee):
+def test_refused_lines_pass_like_any_other(portcullis: Any, events: Any, guarantee: Any) -> None:
     text = table_text(90)
     (events / "policy.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee))
     (events / "events.csv").write_text(text + "x,x,x,x,x\n" * 500)
@@ -98,7 +100,7 @@ def test_refused_lines_pass_like_any_other(portcullis, events, guarantee):
     assert 0 < report["delays"]["max"] <= 40
 
 
-def test_a_seed_repeats_and_says_so(portcullis, events):
+def test_a_seed_repeats_and_says_so(portcullis: Any, events: Any) -> None:
     made = []
     for _ in range(2):
         result = replayed(portcullis, events, "--seed", "3")
@@ -109,7 +111,7 @@ def test_a_seed_repeats_and_says_so(portcullis, events):
     assert (events / "safe.jsonl").read_text() != made[0]
 
 
-def test_castle_with_reuse(portcullis, events):
+def test_castle_with_reuse(portcullis: Any, events: Any) -> None:
     guarantee = "{algorithm: castle, k: 4, delay: {tuples: 30}, reuse: true}"
     (events / "castle.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee))
     (events / "events.csv").write_text(table_text(600))
@@ -125,7 +127,7 @@ CASTLE = "{algorithm: castle, k: 4, delay: {tuples: 30}}"
 IN_ORDER = "{algorithm: castle, k: 4, delay: {tuples: 30}, order: arrival}"
 
 
-def castle_rows(portcullis, events, guarantee):
+def castle_rows(portcullis: Any, events: Any, guarantee: Any) -> Any:
     """The clusters and rows that CASTLE makes of numbered events, with a seed, and what was said."""
     text = POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee)
     (events / "castle.yaml").write_text(text)
@@ -142,7 +144,7 @@ def castle_rows(portcullis, events, guarantee):
     return clusters, rows, result, json.loads((events / "report.json").read_text())
 
 
-def test_rows_leave_in_order_where_the_policy_asks_for_it(portcullis, events):
+def test_rows_leave_in_order_where_the_policy_asks_for_it(portcullis: Any, events: Any) -> None:
     _, shuffled, quiet, plain = castle_rows(portcullis, events, CASTLE)
     clusters, ordered, loud, report = castle_rows(portcullis, events, IN_ORDER)
     places = [int(shop[1:]) for _, shop in ordered]
@@ -158,7 +160,7 @@ def test_rows_leave_in_order_where_the_policy_asks_for_it(portcullis, events):
     assert plain["delays"]["p50"] < report["delays"]["p50"] <= report["delays"]["max"] <= 30
 
 
-def test_sensitive_and_public_values_do_not_touch_decisions_for_k_alone(portcullis, events):
+def test_sensitive_and_public_values_do_not_touch_decisions_for_k_alone(portcullis: Any, events: Any) -> None:
     (events / "castle.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", CASTLE))
     (events / "events.csv").write_text(table_text(300))
     columns = pyarrow.csv.read_csv(events / "events.csv").to_pandas()
@@ -176,11 +178,13 @@ def test_sensitive_and_public_values_do_not_touch_decisions_for_k_alone(portcull
     assert len(made[0]) > 30
 
 
-def test_the_gate_sees_whole_clusters_also_in_order(portcullis, events, monkeypatch):
+def test_the_gate_sees_whole_clusters_also_in_order(
+    portcullis: Any, events: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sizes = []
     passes = Gate.passes
 
-    def watched(self, decisions, rows, published):
+    def watched(self: Any, decisions: Any, rows: Any, published: Any) -> Any:
         sizes.extend(np.diff(decisions.starts).tolist())
         return passes(self, decisions, rows, published)
 
@@ -190,7 +194,7 @@ def test_the_gate_sees_whole_clusters_also_in_order(portcullis, events, monkeypa
     assert min(sizes) >= 4
 
 
-def test_the_report_as_a_page(portcullis, events):
+def test_the_report_as_a_page(portcullis: Any, events: Any) -> None:
     guarantee = "{algorithm: castle, k: 4, delay: {tuples: 30}, reuse: true}"
     (events / "castle.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee))
     (events / "events.csv").write_text(table_text(600, age=MARK))
@@ -205,7 +209,7 @@ def test_the_report_as_a_page(portcullis, events):
     assert f"and the report to {events / 'report.html'}" in result.stdout.replace("\n", "")
 
 
-def test_columns_of_the_page_add_up(portcullis, events):
+def test_columns_of_the_page_add_up(portcullis: Any, events: Any) -> None:
     replayed(portcullis, events, "--report", events / "report.json")
     report = json.loads((events / "report.json").read_text())
     bins = report["delays"]["bins"]
@@ -216,7 +220,7 @@ def test_columns_of_the_page_add_up(portcullis, events):
     assert sum(point["released"] + point["suppressed"] for point in points) == 90
 
 
-def test_suppressed_events_show(portcullis, events):
+def test_suppressed_events_show(portcullis: Any, events: Any) -> None:
     guarantee = "{algorithm: castle, k: 95, delay: {tuples: 100}}"
     (events / "castle.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee))
     more = "--html", events / "report.html", "--report", events / "report.json"
@@ -227,7 +231,7 @@ def test_suppressed_events_show(portcullis, events):
     assert "<h2>Suppressed over time" in (events / "report.html").read_text()
 
 
-def test_windows_by_time_follow_the_rate(portcullis, events):
+def test_windows_by_time_follow_the_rate(portcullis: Any, events: Any) -> None:
     guarantee = "{algorithm: sabre_w, t: 0.4, k: 4, window: {seconds: 4, advance_seconds: 2}}"
     (events / "time.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee))
     replayed(portcullis, events, "--rate", "10", "--report", events / "report.json", policy="time.yaml")
@@ -236,7 +240,7 @@ def test_windows_by_time_follow_the_rate(portcullis, events):
     assert 20 <= report["delays"]["max"] <= 40
 
 
-def test_what_the_gate_refuses_is_not_written(portcullis, events, monkeypatch):
+def test_what_the_gate_refuses_is_not_written(portcullis: Any, events: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Gate, "passes", lambda self, decisions, rows, published: np.zeros(len(decisions), bool))
     result = replayed(portcullis, events)
     assert result.exit_code == 3
@@ -252,7 +256,7 @@ def test_what_the_gate_refuses_is_not_written(portcullis, events, monkeypatch):
         ({"file": "policy.yaml"}, "unknown kind of file"),
     ],
 )
-def test_wrong_input_is_status_2(portcullis, events, arguments, message):
+def test_wrong_input_is_status_2(portcullis: Any, events: Any, arguments: Any, message: str) -> None:
     (events / "table.yaml").write_text(POLICY)
     result = replayed(portcullis, events, **arguments)
     assert result.exit_code == 2
@@ -260,7 +264,7 @@ def test_wrong_input_is_status_2(portcullis, events, arguments, message):
     assert not (events / "safe.jsonl").exists()
 
 
-def test_the_result_does_not_replace_the_events(portcullis, events):
+def test_the_result_does_not_replace_the_events(portcullis: Any, events: Any) -> None:
     result = portcullis(
         "replay", events / "events.csv", "--policy", events / "policy.yaml", "--out", events / "events.csv"
     )
@@ -268,7 +272,7 @@ def test_the_result_does_not_replace_the_events(portcullis, events):
     assert "is already the events" in result.stderr
 
 
-def test_flat_records_where_the_policy_asks_for_them(portcullis, events):
+def test_flat_records_where_the_policy_asks_for_them(portcullis: Any, events: Any) -> None:
     stream = "stream: {input: a, output: b, start: earliest, emit: tuples}\n"
     (events / "flat.yaml").write_text((events / "policy.yaml").read_text() + stream)
     replayed(portcullis, events, policy="flat.yaml")
@@ -291,7 +295,9 @@ GUARANTEES = [
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)
-def test_nothing_depends_on_how_many_events_are_pushed_at_once(portcullis, events, monkeypatch, guarantee):
+def test_nothing_depends_on_how_many_events_are_pushed_at_once(
+    portcullis: Any, events: Any, monkeypatch: pytest.MonkeyPatch, guarantee: Any
+) -> None:
     (events / "events.csv").write_text(table_text(250))
     (events / "one.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee))
     made = []
@@ -311,7 +317,7 @@ def test_nothing_depends_on_how_many_events_are_pushed_at_once(portcullis, event
 @pytest.mark.parametrize(
     ("delay", "longest"), [("tuples: 30", 30), ("tuples: 300, seconds: 0.025", 25), ("tuples: 20, seconds: 0.025", 20)]
 )
-def test_no_event_waits_longer_than_the_policy_says(portcullis, events, delay, longest):
+def test_no_event_waits_longer_than_the_policy_says(portcullis: Any, events: Any, delay: str, longest: int) -> None:
     guarantee = f"{{algorithm: castle, k: 4, delay: {{{delay}}}}}"
     (events / "castle.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee))
     (events / "events.csv").write_text(table_text(600))
@@ -319,7 +325,7 @@ def test_no_event_waits_longer_than_the_policy_says(portcullis, events, delay, l
     assert json.loads((events / "report.json").read_text())["delays"]["max"] == longest
 
 
-def test_when_every_event_is_refused_it_says_so_and_writes_nothing(portcullis, events):
+def test_when_every_event_is_refused_it_says_so_and_writes_nothing(portcullis: Any, events: Any) -> None:
     header, *lines = table_text(90).splitlines()
     age = header.split(",").index("age")
     cells = [line.split(",") for line in lines]
@@ -335,7 +341,7 @@ def test_when_every_event_is_refused_it_says_so_and_writes_nothing(portcullis, e
     assert not (events / "report.json").exists()
 
 
-def test_when_every_event_is_suppressed_no_loss_is_told(portcullis, events):
+def test_when_every_event_is_suppressed_no_loss_is_told(portcullis: Any, events: Any) -> None:
     guarantee = "{algorithm: castle, k: 95, delay: {tuples: 100}}"
     (events / "castle.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee))
     result = replayed(portcullis, events, "--report", events / "report.json", policy="castle.yaml")
@@ -345,7 +351,7 @@ def test_when_every_event_is_suppressed_no_loss_is_told(portcullis, events):
     assert json.loads((events / "report.json").read_text())["loss"] is None
 
 
-def test_the_course_of_a_long_stream_stays_short():
+def test_the_course_of_a_long_stream_stays_short() -> None:
     course = service.replay.Course(1)
     for first in range(0, 10_000, 100):
         course.add(np.arange(first + 1, first + 101), np.ones(100))
@@ -363,7 +369,7 @@ def test_the_course_of_a_long_stream_stays_short():
         "{algorithm: dynamic_group, k: 4, window: {size: 40, advance: 20}, first: 20}",
     ],
 )
-def test_the_algorithms_to_compare_with_are_reached(portcullis, events, guarantee):
+def test_the_algorithms_to_compare_with_are_reached(portcullis: Any, events: Any, guarantee: str) -> None:
     (events / "policy.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee))
     result = replayed(portcullis, events, "--report", events / "report.json")
     assert result.exit_code == 0, result.output
@@ -377,7 +383,7 @@ def test_the_algorithms_to_compare_with_are_reached(portcullis, events, guarante
     assert report["workload_error"] > 0
 
 
-def test_the_largest_share_of_a_person_is_told(portcullis, events):
+def test_the_largest_share_of_a_person_is_told(portcullis: Any, events: Any) -> None:
     """Who comes often may have most of a cluster, whatever the engine is."""
     header, *lines = table_text(90).splitlines()
     often = [line for number, line in enumerate(lines) for _ in range(30 if number == 20 else 1)]
@@ -393,7 +399,7 @@ def test_the_largest_share_of_a_person_is_told(portcullis, events):
         assert "of one person in the rows of a cluster" in html.read_text()
 
 
-def test_queries_are_asked_only_for_a_report(portcullis, events):
+def test_queries_are_asked_only_for_a_report(portcullis: Any, events: Any) -> None:
     assert "workload error" not in replayed(portcullis, events).output
     asked = replayed(portcullis, events, "--html", events / "replay.html")
     assert "workload error, median of random counting queries: " in asked.output

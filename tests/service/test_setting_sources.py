@@ -1,5 +1,8 @@
 import logging
 import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -13,7 +16,7 @@ SECRET = "hunter2-marked"
 
 
 @pytest.fixture
-def environment():
+def environment() -> Iterator[Any]:
     """An environment of its own: what a settings file puts there is gone after the test."""
     with patch.dict(os.environ):
         for name in [name for name in os.environ if name.startswith("PORTCULLIS_")]:
@@ -21,7 +24,7 @@ def environment():
         yield os.environ
 
 
-def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path, environment):
+def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path: Path, environment: Any) -> None:
     file = tmp_path / "worker.env"
     file.write_text(
         "PORTCULLIS_WORKER_COMMIT_INTERVAL=3\nPORTCULLIS_WORKER_COMMIT_EVENTS=7\nPORTCULLIS_WORKER_POLL_RECORDS=5\n"
@@ -32,12 +35,12 @@ def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path, envi
     assert (settings.commit_interval, settings.commit_events, settings.poll_records) == (1.5, 8, 5)
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"no\.env does not exist"):
         read_settings_file(tmp_path / "no.env")
 
 
-def test_an_error_names_the_setting_and_not_its_value(monkeypatch):
+def test_an_error_names_the_setting_and_not_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PORTCULLIS_KAFKA_SASL_MECHANISM", SECRET)
     with pytest.raises(SettingsError) as caught:
         settings_of(KafkaSettings, {"sasl_password": SECRET})
@@ -45,10 +48,10 @@ def test_an_error_names_the_setting_and_not_its_value(monkeypatch):
     assert SECRET not in str(caught.value)
 
 
-def test_a_client_that_repeats_itself_is_heard_once_in_a_while():
+def test_a_client_that_repeats_itself_is_heard_once_in_a_while() -> None:
     filter_ = Repeats()
 
-    def passes(name, message):
+    def passes(name: Any, message: Any) -> Any:
         return filter_.filter(logging.LogRecord(name, logging.ERROR, "", 0, message, (), None))
 
     assert [passes("service.kafka.confluent", f"FAIL connection {n}") for n in range(3)] == [True, False, False]

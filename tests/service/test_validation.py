@@ -1,6 +1,6 @@
 """Models that no policy of ours has: what is wrong is said of them too, where it is and with what is allowed."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
@@ -48,7 +48,7 @@ class Drawing(Part):
         ({"frame": {"shape": "area", "border": {"area": {"shape": "line", "z": 1}}}}, "frame.border.area.z: unknown"),
     ],
 )
-def test_what_is_wrong_is_said_of_any_model(given, said):
+def test_what_is_wrong_is_said_of_any_model(given: Any, said: str) -> None:
     with pytest.raises(PolicyError) as error:
         validated(Drawing, given)
     assert said in str(error.value)

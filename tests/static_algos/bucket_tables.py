@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -12,7 +14,7 @@ COUNTRIES = Hierarchy.from_mapping({"World": {"Europe": ["France", "Spain", "Ita
 QUASI = (Number("age", 0, 50, integer=True), Category("country", COUNTRIES), Number("income", -1.0, 1.0))
 
 
-def table_of(sensitive, values, quasi=None, persons=None, seed=0) -> Table:
+def table_of(sensitive: Any, values: Any, quasi: Any = None, persons: Any = None, seed: int = 0) -> Table:
     """A table with these columns of sensitive codes; quasi-identifiers are random unless given."""
     columns = np.array(values, np.int32).reshape(len(sensitive), -1).T
     rows = len(columns)
@@ -25,13 +27,13 @@ def table_of(sensitive, values, quasi=None, persons=None, seed=0) -> Table:
     return Table(Schema("id", QUASI, tuple(sensitive)), persons.astype(np.int64), quasi, columns)
 
 
-def one_attribute(attribute, counts, **more) -> Table:
+def one_attribute(attribute: Any, counts: Any, **more: Any) -> Table:
     """A table whose one sensitive attribute has these counts."""
     return table_of([attribute], np.repeat(np.arange(len(counts)), counts), **more)
 
 
 @st.composite
-def attributes(draw, name):
+def attributes(draw: Any, name: Any) -> Any:
     """A sensitive category with any tree, or a sensitive number."""
     if draw(st.booleans()):
         return Category(name, draw(trees()))
@@ -39,7 +41,7 @@ def attributes(draw, name):
 
 
 @st.composite
-def tables(draw, most_rows=80, most_attributes=2, repeated=True):
+def tables(draw: Any, most_rows: int = 80, most_attributes: int = 2, repeated: bool = True) -> Any:
     """Tables of one or two sensitive attributes; values skewed, some absent; persons may have several rows."""
     sensitive = [draw(attributes(f"s{number}")) for number in range(draw(st.integers(1, most_attributes)))]
     rows = draw(st.integers(1, most_rows))

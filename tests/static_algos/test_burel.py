@@ -1,6 +1,7 @@
 import math
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,18 +28,18 @@ refinements = st.sampled_from(["none", "classes", "table"])
 counts_lists = st.lists(st.integers(1, 30), min_size=1, max_size=10)
 
 
-def plain(**given_parameters):
+def plain(**given_parameters: Any) -> Any:
     """BUREL as it was published."""
     return Burel(**given_parameters, refine="none")
 
 
-def table_of_rows(rows, attribute=SALARY, **more):
+def table_of_rows(rows: Any, attribute: Any = SALARY, **more: Any) -> Any:
     values = np.random.default_rng(5).binomial(attribute.size - 1, 0.4, rows)
     return table_of([attribute], [values], **more)
 
 
 @st.composite
-def forms(draw):
+def forms(draw: Any) -> Any:
     """β-likeness in any form."""
     beta = draw(betas)
     return draw(
@@ -55,7 +56,7 @@ def forms(draw):
 
 
 @given(tables(), forms(), st.integers(1, 8), refinements)
-def test_every_class_keeps_its_caps_and_is_large_enough(table, beta, k, refine):
+def test_every_class_keeps_its_caps_and_is_large_enough(table: Any, beta: Any, k: int, refine: Any) -> None:
     assume(persons_of(table) >= k)
     algorithm = Burel(beta=beta, k=k, refine=refine)
     try:
@@ -69,13 +70,13 @@ def test_every_class_keeps_its_caps_and_is_large_enough(table, beta, k, refine):
 
 
 @given(counts_lists, betas)
-def test_buckets_are_the_fewest(counts, beta):
+def test_buckets_are_the_fewest(counts: Any, beta: Any) -> None:
     """Against every way to cut the values, in the order of their frequency, into runs."""
     total = sum(counts)
     counts = sorted(counts)
     caps = [largest_share(count, total, Fraction(str(beta))) for count in counts]
 
-    def fits(run):
+    def fits(run: Any) -> Any:
         return len(run) == 1 or Fraction(sum(counts[i] for i in run), total) < caps[run[0]]
 
     indexes = range(len(counts))
@@ -92,7 +93,7 @@ def test_buckets_are_the_fewest(counts, beta):
 
 
 @given(counts_lists, betas, st.integers(1, 5))
-def test_leaves_keep_the_caps_whatever_is_drawn(counts, beta, least):
+def test_leaves_keep_the_caps_whatever_is_drawn(counts: Any, beta: Any, least: int) -> None:
     assume(sum(counts) >= least)
     counts = np.array(counts)
     caps = [largest_share(int(count), int(counts.sum()), Fraction(str(beta))) for count in counts]
@@ -108,7 +109,7 @@ def test_leaves_keep_the_caps_whatever_is_drawn(counts, beta, least):
 
 
 @given(attributes("s"), st.data(), betas)
-def test_caps_say_what_the_models_say(attribute, data, beta):
+def test_caps_say_what_the_models_say(attribute: Any, data: Any, beta: Any) -> None:
     """A class at random: within every cap, exactly where the definition holds (the logarithm aside: never looser)."""
     size = attribute.size
     table = data.draw(st.lists(st.integers(0, 6), min_size=size, max_size=size))
@@ -131,7 +132,7 @@ def test_caps_say_what_the_models_say(attribute, data, beta):
         assert all(sum(q[cap.first : cap.last + 1]) <= cap.share for cap in caps) == expected
 
 
-def test_the_cap_rounds_the_logarithm_down():
+def test_the_cap_rounds_the_logarithm_down() -> None:
     for count in range(1, 1000):
         p = count / 1000
         cap = largest_share(count, 1000, Fraction(100))
@@ -142,7 +143,7 @@ def test_the_cap_rounds_the_logarithm_down():
 
 @settings(max_examples=60)
 @given(tables(most_attributes=1), st.integers(1, 30), betas, st.integers(1, 4), refinements)
-def test_a_part_of_a_window_keeps_the_window_s_caps(table, part, beta, k, refine):
+def test_a_part_of_a_window_keeps_the_window_s_caps(table: Any, part: int, beta: Any, k: int, refine: Any) -> None:
     rest = table.take(np.arange(min(part, len(table))))
     assume(persons_of(rest) >= k)
     references = references_of(table)
@@ -158,13 +159,13 @@ def test_a_part_of_a_window_keeps_the_window_s_caps(table, part, beta, k, refine
     assert check(models, groups).all()
 
 
-def test_smaller_gains_make_larger_classes():
+def test_smaller_gains_make_larger_classes() -> None:
     table = table_of_rows(3000)
     counts = [len(plain(beta=beta, k=2).anonymize(table, seed=1).boxes) for beta in (0.2, 1, 4)]
     assert counts == sorted(set(counts))
 
 
-def test_extended_forms_merge_what_breaks_them():
+def test_extended_forms_merge_what_breaks_them() -> None:
     table = table_of([GOODS], [np.random.default_rng(0).integers(0, 12, 900)])
     usual = plain(beta=3, k=3).anonymize(table, seed=2)
     semantic = plain(beta={"semantic": {"beta": 3, "height": 1}}, k=3).anonymize(table, seed=2)
@@ -175,7 +176,7 @@ def test_extended_forms_merge_what_breaks_them():
     assert ranged.details["merges"] > 0
 
 
-def test_persons_are_counted_not_rows():
+def test_persons_are_counted_not_rows() -> None:
     persons = np.repeat(np.arange(60), 10)
     quasi = np.random.default_rng(1).integers(0, 5, (60, 3)).astype(float)[persons] / [1, 1, 5]
     table = table_of_rows(600, persons=persons, quasi=quasi)
@@ -185,20 +186,20 @@ def test_persons_are_counted_not_rows():
         assert len(np.unique(table.persons[publication.classes == one])) >= 6
 
 
-def test_a_value_that_only_the_rows_have_is_too_much():
+def test_a_value_that_only_the_rows_have_is_too_much() -> None:
     caps = likeness_caps([BetaLikeness(1)], Schema("id", QUASI, (PLANTS,)), [np.array([0, 5, 5, 5, 5])])
     assert value_caps(caps[0], 5)[0] == 0
     with pytest.raises(InfeasibleError, match="exceed a cap"):
         burel_classes(one_attribute(PLANTS, [1, 5, 5, 5, 5]), caps, k=1, draw_words=words(1))
 
 
-def test_one_value_needs_no_cap():
+def test_one_value_needs_no_cap() -> None:
     publication = plain(beta=0.5, k=4).anonymize(one_attribute(SALARY, [0, 64]))
     assert publication.sizes.tolist() == [4] * 16
 
 
-def test_it_can_be_cancelled():
-    def stop(now, done, total):
+def test_it_can_be_cancelled() -> None:
+    def stop(now: Any, done: Any, total: Any) -> None:
         if now == "draw":
             raise Cancelled
 
@@ -207,12 +208,12 @@ def test_it_can_be_cancelled():
 
 
 @pytest.mark.parametrize("beta", [0, -1, {"basic": 0}])
-def test_a_gain_of_nothing_is_refused(beta):
+def test_a_gain_of_nothing_is_refused(beta: Any) -> None:
     with pytest.raises(InfeasibleError, match="beta"):
         Burel(beta=beta)
 
 
-def test_a_broken_split_test_is_caught(monkeypatch):
+def test_a_broken_split_test_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever goes wrong inside, nothing leaves unproven."""
     monkeypatch.setattr("static_algos.refine.merge_until_safe", lambda table, classes, limits, progress: (classes, 0))
     monkeypatch.setattr(

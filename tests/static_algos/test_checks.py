@@ -1,6 +1,7 @@
 """The generic checks fire: each of them finds the algorithm that breaks what it looks at."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,14 +14,14 @@ from static_algos.checks import STATIC_CHECKS, Case
 class Careless(Mondrian):
     """Publishes every row as it is."""
 
-    def anonymize(self, table, *, seed=None, progress=silent):
+    def anonymize(self, table: Any, *, seed: Any = None, progress: Any = silent) -> Any:
         return Publication.of(table, np.arange(len(table)))
 
 
 class Narrow(Mondrian):
     """Publishes boxes that do not cover their rows."""
 
-    def anonymize(self, table, *, seed=None, progress=silent):
+    def anonymize(self, table: Any, *, seed: Any = None, progress: Any = silent) -> Any:
         made = super().anonymize(table, progress=progress)
         return replace(made, boxes=Boxes(table.schema, made.boxes.lo, made.boxes.lo))
 
@@ -28,7 +29,7 @@ class Narrow(Mondrian):
 class Hollow(Mondrian):
     """Publishes a class that has no rows."""
 
-    def anonymize(self, table, *, seed=None, progress=silent):
+    def anonymize(self, table: Any, *, seed: Any = None, progress: Any = silent) -> Any:
         made = super().anonymize(table, progress=progress)
         lo, hi = (np.concatenate([side, side[:1]]) for side in (made.boxes.lo, made.boxes.hi))
         return replace(made, boxes=Boxes(table.schema, lo, hi))
@@ -37,7 +38,7 @@ class Hollow(Mondrian):
 class Meddling(Mondrian):
     """Sorts the caller's rows."""
 
-    def anonymize(self, table, *, seed=None, progress=silent):
+    def anonymize(self, table: Any, *, seed: Any = None, progress: Any = silent) -> Any:
         table.quasi.sort(axis=0)
         return super().anonymize(table, progress=progress)
 
@@ -47,7 +48,7 @@ class Moody(Mondrian):
 
     calls = 0
 
-    def anonymize(self, table, *, seed=None, progress=silent):
+    def anonymize(self, table: Any, *, seed: Any = None, progress: Any = silent) -> Any:
         Moody.calls += 1
         return Mondrian(k=2 + Moody.calls % 2 * 50).anonymize(table, progress=progress)
 
@@ -55,7 +56,7 @@ class Moody(Mondrian):
 class Demanding(Mondrian):
     """Cannot do without a seed."""
 
-    def anonymize(self, table, *, seed=None, progress=silent):
+    def anonymize(self, table: Any, *, seed: Any = None, progress: Any = silent) -> Any:
         np.random.default_rng(int(seed))
         return super().anonymize(table, progress=progress)
 
@@ -63,7 +64,7 @@ class Demanding(Mondrian):
 class Orderly(Mondrian):
     """Takes rows that come sorted for rows that were made safe before."""
 
-    def anonymize(self, table, *, seed=None, progress=silent):
+    def anonymize(self, table: Any, *, seed: Any = None, progress: Any = silent) -> Any:
         if len(table) > 100 and (np.diff(table.quasi[:, 0]) >= 0).all():
             return Publication.of(table, np.arange(len(table)))
         return super().anonymize(table, progress=progress)
@@ -72,14 +73,14 @@ class Orderly(Mondrian):
 class Positional(Mondrian):
     """Trusts that neighbouring rows are about different persons."""
 
-    def anonymize(self, table, *, seed=None, progress=silent):
+    def anonymize(self, table: Any, *, seed: Any = None, progress: Any = silent) -> Any:
         return Publication.of(table, np.arange(len(table)) // max(len(table) // 2, 1))
 
 
 class Fixed(Mondrian):
     """Knows its columns by their place."""
 
-    def anonymize(self, table, *, seed=None, progress=silent):
+    def anonymize(self, table: Any, *, seed: Any = None, progress: Any = silent) -> Any:
         if table.schema.quasi[0].name != "age":
             return Publication.of(table, np.arange(len(table)))
         return super().anonymize(table, progress=progress)
@@ -88,14 +89,14 @@ class Fixed(Mondrian):
 class Deaf(Mondrian):
     """Ignores its parameters: everything becomes one class."""
 
-    def anonymize(self, table, *, seed=None, progress=silent):
+    def anonymize(self, table: Any, *, seed: Any = None, progress: Any = silent) -> Any:
         return Publication.of(table, np.zeros(len(table), int))
 
 
 class Hasty(Mondrian):
     """Believes that its table always has two rows."""
 
-    def anonymize(self, table, *, seed=None, progress=silent):
+    def anonymize(self, table: Any, *, seed: Any = None, progress: Any = silent) -> Any:
         assert table.quasi[1] is not None
         return super().anonymize(table, progress=progress)
 
@@ -103,7 +104,7 @@ class Hasty(Mondrian):
 class Proud(Mondrian):
     """Refuses an empty table."""
 
-    def anonymize(self, table, *, seed=None, progress=silent):
+    def anonymize(self, table: Any, *, seed: Any = None, progress: Any = silent) -> Any:
         if not len(table):
             raise InfeasibleError("no rows", parameter="k")
         return super().anonymize(table, progress=progress)
@@ -112,26 +113,26 @@ class Proud(Mondrian):
 class Silent(Mondrian):
     """Tells nobody how far it is."""
 
-    def anonymize(self, table, *, seed=None, progress=silent):
+    def anonymize(self, table: Any, *, seed: Any = None, progress: Any = silent) -> Any:
         return super().anonymize(table)
 
 
 class Stubborn(Mondrian):
     """Does not stop when told to."""
 
-    def anonymize(self, table, *, seed=None, progress=silent):
+    def anonymize(self, table: Any, *, seed: Any = None, progress: Any = silent) -> Any:
         try:
             return super().anonymize(table, progress=progress)
         except Cancelled:
             return super().anonymize(table)
 
 
-def case_of(algorithm):
+def case_of(algorithm: Any) -> Any:
     return Case(algorithm, algorithm.__name__, {"k": 3}, {"k": 40})
 
 
 @pytest.mark.parametrize("check", STATIC_CHECKS, ids=lambda check: check.__name__)
-def test_a_sound_algorithm_passes(check):
+def test_a_sound_algorithm_passes(check: Any) -> None:
     check(case_of(Mondrian))
 
 
@@ -154,10 +155,10 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("check", "algorithm", "error"), BROKEN, ids=lambda one: getattr(one, "__name__", ""))
-def test_a_broken_algorithm_is_found(check, algorithm, error):
+def test_a_broken_algorithm_is_found(check: Any, algorithm: Any, error: Any) -> None:
     with pytest.raises(error):
         check(case_of(algorithm))
 
 
-def test_every_check_is_seen_to_fail():
+def test_every_check_is_seen_to_fail() -> None:
     assert list(dict.fromkeys(check for check, *_ in BROKEN)) == list(STATIC_CHECKS)

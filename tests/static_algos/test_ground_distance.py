@@ -1,6 +1,8 @@
 """t over numbers with heavy tails: tables rank the values that they have, for algorithms, audits and reports alike."""
 
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ SCHEMA = Schema(
 )
 
 
-def bank(rows=600):
+def bank(rows: int = 600) -> Any:
     """Balances as banks have them: most near 0, a few far away, and higher with age."""
     random = np.random.default_rng(7)
     age = random.integers(18, 91, rows)
@@ -26,7 +28,7 @@ def bank(rows=600):
     return Table(SCHEMA, np.arange(rows), quasi, balance[:, None] + 10_000)
 
 
-def farthest(table, classes):
+def farthest(table: Any, classes: Any) -> Any:
     """The distance by its definition over the sorted distinct values, one class and one value at a time."""
     column = table.sensitive[:, 0].tolist()
     values = sorted(set(column))
@@ -41,7 +43,7 @@ def farthest(table, classes):
     return worst
 
 
-def test_t_changes_classes_over_heavy_tails_and_bounds_the_distance_by_present_values():
+def test_t_changes_classes_over_heavy_tails_and_bounds_the_distance_by_present_values() -> None:
     table = bank()
     loose = Mondrian(k=10).anonymize(table).classes
     assert farthest(table, loose) > Fraction(4, 10)
@@ -58,30 +60,30 @@ def test_t_changes_classes_over_heavy_tails_and_bounds_the_distance_by_present_v
         assert farthest(table, classes) <= Fraction(1, 5)
 
 
-def test_the_models_measure_what_the_definition_says():
+def test_the_models_measure_what_the_definition_says() -> None:
     table = bank(200)
     publication = Mondrian(k=10).anonymize(table)
     groups = Groups.of(SCHEMA, table.persons, table.sensitive, publication.classes, len(publication.boxes))
     assert TCloseness(1).achieved(groups).max() == pytest.approx(float(farthest(table, publication.classes)))
 
 
-def test_audits_and_reports_use_and_name_the_same_distance(tmp_path):
+def test_audits_and_reports_use_and_name_the_same_distance(tmp_path: Path) -> None:
     table = bank(200)
     publication = Mondrian(k=10).anonymize(table)
     wanted = float(farthest(table, publication.classes))
     write_published(publication, tmp_path / "safe.csv")
     published = read_published(tmp_path / "safe.csv", SCHEMA)
-    counts = [np.bincount(table.sensitive[:, 0], minlength=SCHEMA.sensitive[0].size)]
+    counts = [np.bincount(table.sensitive[:, 0], minlength=SCHEMA.sensitive[0].size)]  # type: ignore[arg-type]
     for given, seen in ((table, publication), (table, published), (counts, published)):
         (found,) = audit(given, seen, [TCloseness(0.2)]).findings
         assert not found.holds
-        assert (found.achieved, found.ground) == (pytest.approx(wanted), "rank of the values that occur")
+        assert (found.achieved, found.ground) == (pytest.approx(wanted), "rank of the values that occur")  # type: ignore[comparison-overlap]
     (fixed,) = audit(table, publication, [TCloseness(0.2, "domain")]).findings
     assert (fixed.holds, fixed.ground) == (True, "rank in the declared domain")
     report = table_report(
         publication, [TCloseness(0.2)], asked=Asked(algorithm="mondrian", parameters={}), seconds=1, name="bank"
     )
     (closeness,) = [one for one in report.measured if "closeness" in one.model]
-    assert (closeness.worst, closeness.ground) == (pytest.approx(wanted), "rank of the values that occur")
+    assert (closeness.worst, closeness.ground) == (pytest.approx(wanted), "rank of the values that occur")  # type: ignore[comparison-overlap]
     assert report.sensitive[0].distance == pytest.approx(wanted)
     assert report.results[0].ground == "rank of the values that occur"

@@ -2,20 +2,21 @@ import doctest
 import itertools
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worlds import ILLNESS, QUASI, guarantees, random_table, tables
 
 from microdata import Cancelled, GuaranteeError, InfeasibleError, Number, PersonSource, Schema, Table
 from privacy import Groups, check
 from static_algos import STATIC_ALGORITHMS, Incognito, incognito
 from static_algos.recoding import recodings
+from tests.worlds import ILLNESS, QUASI, guarantees, random_table, tables
 
 
-def by_hand(table, models, height, limit):
+def by_hand(table: Any, models: Any, height: Any, limit: Any) -> Any:
     """Loss of every combination of levels that keeps the guarantee, each looked at by itself."""
     recoded = recodings(table, height, {})
     found = {}
@@ -31,7 +32,7 @@ def by_hand(table, models, height, limit):
     return found
 
 
-def minimal_of(found):
+def minimal_of(found: Any) -> Any:
     return {
         node
         for node in found
@@ -41,7 +42,7 @@ def minimal_of(found):
 
 @settings(max_examples=80)
 @given(tables(most_rows=40), guarantees, st.sampled_from([0, 0.1, 0.3]), st.integers(1, 2))
-def test_the_best_and_all_minimal_ones_are_found(table, guarantee, suppression, height):
+def test_the_best_and_all_minimal_ones_are_found(table: Any, guarantee: Any, suppression: Any, height: int) -> None:
     algorithm = Incognito(**guarantee, suppression=suppression, height=height)
     try:
         models = algorithm.models(table.schema)
@@ -56,13 +57,13 @@ def test_the_best_and_all_minimal_ones_are_found(table, guarantee, suppression, 
         return
     assert publication.details["loss"] == pytest.approx(min(found.values()))
     every = Incognito(**guarantee, suppression=suppression, height=height, choose="minimal").anonymize(table)
-    assert {tuple(one["levels"].values()) for one in every.details["minimal"]} == minimal_of(found)
+    assert {tuple(one["levels"].values()) for one in every.details["minimal"]} == minimal_of(found)  # type: ignore[attr-defined]
     assert every.details["loss"] == pytest.approx(min(found[node] for node in minimal_of(found)))
 
 
 @settings(max_examples=80)
 @given(tables(), guarantees, st.sampled_from([0, 0.2]))
-def test_classes_cover_their_rows_and_keep_the_guarantee(table, guarantee, suppression):
+def test_classes_cover_their_rows_and_keep_the_guarantee(table: Any, guarantee: Any, suppression: Any) -> None:
     algorithm = Incognito(**guarantee, suppression=suppression)
     try:
         publication = algorithm.anonymize(table)
@@ -80,44 +81,44 @@ def test_classes_cover_their_rows_and_keep_the_guarantee(table, guarantee, suppr
     assert publication.details["loss"] == pytest.approx(lost / len(table))
 
 
-def test_every_row_is_generalized_alike():
+def test_every_row_is_generalized_alike() -> None:
     table = random_table(400, 1)
     publication = Incognito(k=5, suppression=0.1).anonymize(table)
-    level = publication.details["levels"]["age"]
+    level = publication.details["levels"]["age"]  # type: ignore[index]
     recoded = recodings(table, 4, {})[0].levels[level]
     published = set(zip(publication.boxes.lo[:, 0], publication.boxes.hi[:, 0], strict=True))
     assert published <= set(zip(recoded.lo, recoded.hi, strict=True))
 
 
-def test_suppression_buys_detail():
+def test_suppression_buys_detail() -> None:
     table = random_table(1_000, 2, QUASI[:3], (ILLNESS,))
     losses = [Incognito(k=8, suppression=share).anonymize(table).details["loss"] for share in (0, 0.02, 0.1)]
-    assert losses == sorted(losses, reverse=True)
-    assert losses[0] > losses[-1]
+    assert losses == sorted(losses, reverse=True)  # type: ignore[type-var]
+    assert losses[0] > losses[-1]  # type: ignore[operator]
 
 
-def test_t_has_an_effect():
+def test_t_has_an_effect() -> None:
     table = random_table(2_000, 3, QUASI[:3], (ILLNESS,))
     losses = [Incognito(t=t, k=2).anonymize(table).loss for t in (0.05, 0.2, 0.5)]
     assert losses == sorted(set(losses), reverse=True)
 
 
-def test_subsets_save_looks():
+def test_subsets_save_looks() -> None:
     table = random_table(300, 4)
     publication = Incognito(k=5).anonymize(table)
     nodes = math.prod(len(one.levels) for one in recodings(table, 4, {}))
-    assert publication.details["looked_at"] < nodes / 4
+    assert publication.details["looked_at"] < nodes / 4  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("asked", [{"k": 5}, {"t": 0.1}, {"beta": 1}])
-def test_a_search_that_believes_everything_is_caught(monkeypatch, asked):
+def test_a_search_that_believes_everything_is_caught(monkeypatch: pytest.MonkeyPatch, asked: Any) -> None:
     table = random_table(300, 5, sensitive=(ILLNESS,))
     monkeypatch.setattr(incognito, "check", lambda models, groups: np.ones(len(groups), bool))
     with pytest.raises(GuaranteeError, match="fails in"):
         Incognito(**asked).anonymize(table)
 
 
-def test_k_counts_persons():
+def test_k_counts_persons() -> None:
     table = random_table(60, 6, persons=4)
     assert Incognito(k=4).anonymize(table).suppressed == 0
     with pytest.raises(InfeasibleError) as refusal:
@@ -125,15 +126,15 @@ def test_k_counts_persons():
     assert (refusal.value.parameter, refusal.value.nearest) == ("k", 4)
 
 
-def test_a_lattice_that_is_too_large_is_refused(monkeypatch):
+def test_a_lattice_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(incognito, "MOST_NODES", 10)
     with pytest.raises(InfeasibleError, match="combinations"):
         Incognito(k=2).anonymize(random_table(20, 7))
 
 
 @pytest.mark.parametrize("phase", ["pruning", "choosing"])
-def test_progress_cancels(phase):
-    def stop(now, done, total):
+def test_progress_cancels(phase: str) -> None:
+    def stop(now: Any, done: Any, total: Any) -> None:
         assert 0 <= done <= total
         if now == phase:
             raise Cancelled
@@ -142,12 +143,12 @@ def test_progress_cancels(phase):
         Incognito(k=3).anonymize(random_table(200, 8), progress=stop)
 
 
-def test_it_is_in_the_catalogue_with_its_documentation():
+def test_it_is_in_the_catalogue_with_its_documentation() -> None:
     assert STATIC_ALGORITHMS["incognito"].algorithm is Incognito
     assert doctest.testmod(incognito).failed == 0
 
 
-def test_a_lattice_beyond_counting_is_refused_in_a_short_sentence():
+def test_a_lattice_beyond_counting_is_refused_in_a_short_sentence() -> None:
     numbers = tuple(Number(f"n{number}", 0, 99, integer=True) for number in range(300))
     table = Table(Schema(PersonSource.ROW, numbers), np.arange(9), np.zeros((9, 300)), np.empty((9, 0), np.int32))
     with pytest.raises(InfeasibleError, match=r"10\^\d+ combinations of levels are too many") as caught:

@@ -1,24 +1,25 @@
 import doctest
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import CITIES, QUASI, random_table
 
 from microdata import Category, InfeasibleError, Number
 from static_algos import recoding
 from static_algos.recoding import default_widths, recodings
+from tests.worlds import CITIES, QUASI, random_table
 
 
-def only(attribute, values, height=4, **widths):
+def only(attribute: Any, values: Any, height: int = 4, **widths: Any) -> Any:
     """The recoding of one column."""
     table = random_table(len(values), 0, (attribute,), ())
     table.quasi[:, 0] = values
     return recodings(table, height, widths)[0]
 
 
-def intervals(recoding, level):
+def intervals(recoding: Any, level: Any) -> Any:
     """What each row is published as."""
     chosen = recoding.levels[level]
     group = chosen.group[recoding.codes]
@@ -26,7 +27,7 @@ def intervals(recoding, level):
 
 
 @given(st.sampled_from(QUASI), st.integers(0, 2**32), st.integers(1, 6))
-def test_levels_cover_and_nest(attribute, seed, height):
+def test_levels_cover_and_nest(attribute: Any, seed: int, height: int) -> None:
     table = random_table(50, seed, (attribute,), ())
     recoding = recodings(table, height, {})[0]
     finer = None
@@ -42,7 +43,7 @@ def test_levels_cover_and_nest(attribute, seed, height):
     assert (top.lo.tolist(), top.hi.tolist()) == ([low], [high])
 
 
-def test_a_category_climbs_by_height_so_that_short_branches_wait():
+def test_a_category_climbs_by_height_so_that_short_branches_wait() -> None:
     recoding = only(Category("city", CITIES), np.arange(CITIES.size))
     named = [
         [CITIES.labels[CITIES.lca(lo, hi)] for lo, hi in intervals(recoding, level)]
@@ -56,19 +57,19 @@ def test_a_category_climbs_by_height_so_that_short_branches_wait():
     ]
 
 
-def test_whole_numbers_have_intervals_that_do_not_touch():
+def test_whole_numbers_have_intervals_that_do_not_touch() -> None:
     recoding = only(Number("age", 17, 90, integer=True), [17, 26, 27, 90], age=[10, 20])
     assert intervals(recoding, 1) == [(17, 26), (17, 26), (27, 36), (87, 90)]
     assert intervals(recoding, 2) == [(17, 36), (17, 36), (17, 36), (77, 90)]
     assert len(recoding.levels) == 4
 
 
-def test_the_end_of_a_continuous_domain_belongs_to_the_last_interval():
+def test_the_end_of_a_continuous_domain_belongs_to_the_last_interval() -> None:
     recoding = only(Number("score", 0, 1), [0, 0.49, 0.5, 1], score=[0.5])
     assert intervals(recoding, 1) == [(0, 0.5), (0, 0.5), (0.5, 1), (0.5, 1)]
 
 
-def test_a_step_is_the_finest_level():
+def test_a_step_is_the_finest_level() -> None:
     recoding = only(Number("pay", 0, 100, step=10), [1, 9, 11, 100], pay=[20])
     assert intervals(recoding, 0) == [(0, 10), (0, 10), (10, 20), (90, 100)]
     assert intervals(recoding, 1) == [(0, 20), (0, 20), (0, 20), (80, 100)]
@@ -86,19 +87,19 @@ def test_a_step_is_the_finest_level():
         (Number("a", 0, 100, step=10), 3, [30, 60]),
     ],
 )
-def test_default_widths_double(attribute, height, widths):
+def test_default_widths_double(attribute: Any, height: int, widths: Any) -> None:
     assert default_widths(attribute, height) == widths
 
 
 @pytest.mark.parametrize(
     ("widths", "nearest"), [({"age": [10, 25]}, 20), ({"age": [0.5]}, 1), ({"pay": [10]}, None), ({"city": [2]}, None)]
 )
-def test_widths_that_do_not_fit_are_refused(widths, nearest):
+def test_widths_that_do_not_fit_are_refused(widths: Any, nearest: Any) -> None:
     table = random_table(5, 0, QUASI[:2], ())
     with pytest.raises(InfeasibleError, match="widths") as refusal:
         recodings(table, 4, widths)
     assert refusal.value.nearest == nearest
 
 
-def test_documentation():
+def test_documentation() -> None:
     assert doctest.testmod(recoding).failed == 0

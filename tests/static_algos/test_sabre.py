@@ -1,4 +1,5 @@
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,18 +21,18 @@ neighbours = st.sampled_from(["hilbert", "exact"])
 refinements = st.sampled_from(["none", "classes", "table"])
 
 
-def plain(**given_parameters):
+def plain(**given_parameters: Any) -> Any:
     """SABRE as it was published."""
     return Sabre(**given_parameters, refine="none")
 
 
-def table_of_rows(rows, **more):
+def table_of_rows(rows: Any, **more: Any) -> Any:
     values = np.random.default_rng(5).binomial(9, 0.4, rows)
     return table_of([SALARY], [values], **more)
 
 
 @given(tables(), thresholds, st.integers(1, 8), neighbours, refinements)
-def test_every_class_is_close_and_large_enough(table, t, k, how, refine):
+def test_every_class_is_close_and_large_enough(table: Any, t: Any, k: int, how: Any, refine: Any) -> None:
     assume(persons_of(table) >= k)
     algorithm = Sabre(t=t, k=k, neighbours=how, refine=refine)
     publication = algorithm.anonymize(table, seed=3)
@@ -43,7 +44,7 @@ def test_every_class_is_close_and_large_enough(table, t, k, how, refine):
 
 @settings(max_examples=60)
 @given(tables(most_attributes=1), st.integers(1, 30), thresholds, st.integers(1, 4), refinements)
-def test_a_part_of_a_window_is_measured_against_the_window(table, part, t, k, refine):
+def test_a_part_of_a_window_is_measured_against_the_window(table: Any, part: int, t: Any, k: int, refine: Any) -> None:
     """The rows are the rest of a window: classes keep t to the window, although the rest itself is t away from it."""
     rest = table.take(np.arange(min(part, len(table))))
     assume(persons_of(rest) >= k)
@@ -51,7 +52,7 @@ def test_a_part_of_a_window_is_measured_against_the_window(table, part, t, k, re
     away = distance(table.schema.sensitive[0], references[0], references_of(rest)[0], "domain")
     given_t = Fraction(str(t))
 
-    def classes_of():
+    def classes_of() -> Any:
         given = {"t": given_t, "k": k, "refine": refine, "ground": "domain"}
         return sabre_classes(rest, references, **given, draw_words=words(1))[0]
 
@@ -64,24 +65,24 @@ def test_a_part_of_a_window_is_measured_against_the_window(table, part, t, k, re
     assert check([KAnonymity(k), TCloseness(given_t, "domain")], groups).all()
 
 
-def test_smaller_thresholds_make_larger_classes():
+def test_smaller_thresholds_make_larger_classes() -> None:
     table = table_of_rows(2000)
     counts = [len(plain(t=t, k=2).anonymize(table, seed=1).boxes) for t in (0.0, 0.05, 0.25, 0.5)]
     assert counts == sorted(set(counts))
 
 
-def test_classes_of_one_value_are_as_small_as_k_allows():
+def test_classes_of_one_value_are_as_small_as_k_allows() -> None:
     table = one_attribute(SALARY, [0, 0, 64])
     assert plain(t=0.0, k=4).anonymize(table).sizes.tolist() == [4] * 16
 
 
-def test_exact_neighbours_lose_less_than_the_curve():
+def test_exact_neighbours_lose_less_than_the_curve() -> None:
     table = table_of_rows(2000)
     losses = {how: plain(t=0.3, k=5, neighbours=how).anonymize(table, seed=2).loss for how in ("exact", "hilbert")}
     assert losses["exact"] < losses["hilbert"]
 
 
-def test_neighbours_stay_together():
+def test_neighbours_stay_together() -> None:
     """Rows in clumps far from each other, every clump with the same sensitive values: no class spans two."""
     clumps = np.repeat(np.arange(8), 20)
     quasi = np.stack([clumps * 7.0, np.zeros(160), np.zeros(160)], axis=1)
@@ -92,7 +93,7 @@ def test_neighbours_stay_together():
         assert publication.loss == 0
 
 
-def test_persons_are_counted_not_rows():
+def test_persons_are_counted_not_rows() -> None:
     """The rows of a person are equal, so that neighbours are often one person."""
     persons = np.repeat(np.arange(60), 10)
     quasi = np.random.default_rng(1).integers(0, 5, (60, 3)).astype(float)[persons]
@@ -103,7 +104,7 @@ def test_persons_are_counted_not_rows():
         assert len(np.unique(table.persons[publication.classes == one])) >= 6
 
 
-def test_several_sensitive_attributes_are_all_close():
+def test_several_sensitive_attributes_are_all_close() -> None:
     random = np.random.default_rng(8)
     one = random.integers(0, 10, 800)
     country = Category("birth", COUNTRIES)
@@ -115,7 +116,7 @@ def test_several_sensitive_attributes_are_all_close():
         assert TCloseness(0.15, attribute=name).holds(groups).all()
 
 
-def test_values_that_do_not_occur_do_not_bring_others_nearer():
+def test_values_that_do_not_occur_do_not_bring_others_nearer() -> None:
     """In a wider domain the same values are as far from each other as before."""
     counts = [30] * 4
     narrow = plain(t=0.1, k=1).anonymize(one_attribute(Number("s", 0, 3, integer=True), counts), seed=1)
@@ -124,7 +125,7 @@ def test_values_that_do_not_occur_do_not_bring_others_nearer():
     assert (narrow.details["domains"], wide.details["domains"]) == ({"s": 4}, {"s": 40})
 
 
-def test_a_seed_repeats_and_no_seed_does_not():
+def test_a_seed_repeats_and_no_seed_does_not() -> None:
     table = table_of_rows(500)
     first, second, other = (plain(t=0.3, k=5).anonymize(table, seed=seed).classes for seed in (7, 7, 8))
     assert (first == second).all()
@@ -132,7 +133,7 @@ def test_a_seed_repeats_and_no_seed_does_not():
     assert (plain(t=0.3, k=5).anonymize(table).classes != plain(t=0.3, k=5).anonymize(table).classes).any()
 
 
-def test_the_table_is_not_touched():
+def test_the_table_is_not_touched() -> None:
     table = table_of_rows(300)
     before = [table.persons.copy(), table.quasi.copy(), table.sensitive.copy()]
     plain(t=0.2, k=3).anonymize(table)
@@ -142,8 +143,8 @@ def test_the_table_is_not_touched():
 
 @pytest.mark.parametrize("how", ["hilbert", "exact"])
 @pytest.mark.parametrize("phase", ["draw", "merge"])
-def test_it_can_be_cancelled(how, phase):
-    def stop(now, done, total):
+def test_it_can_be_cancelled(how: str, phase: str) -> None:
+    def stop(now: Any, done: Any, total: Any) -> None:
         assert 0 <= done <= total
         if now == phase:
             raise Cancelled
@@ -152,14 +153,14 @@ def test_it_can_be_cancelled(how, phase):
         plain(t=0.2, k=3, neighbours=how).anonymize(table_of_rows(300), progress=stop)
 
 
-def test_one_row_and_equal_rows():
+def test_one_row_and_equal_rows() -> None:
     assert plain(t=0.1, k=1).anonymize(one_attribute(SALARY, [1])).sizes.tolist() == [1]
     equal = one_attribute(SALARY, [32], quasi=np.full((32, 3), 1.0))
     publication = plain(t=0.0, k=2).anonymize(equal)
     assert (publication.loss, publication.sizes.tolist()) == (0, [2] * 16)
 
 
-def test_k_may_be_all_persons_but_not_more():
+def test_k_may_be_all_persons_but_not_more() -> None:
     table = table_of_rows(40)
     assert len(plain(t=1.0, k=40).anonymize(table).boxes) == 1
     with pytest.raises(InfeasibleError) as caught:
@@ -171,24 +172,24 @@ def test_k_may_be_all_persons_but_not_more():
     ("given_parameters", "parameter", "nearest"),
     [({"t": -0.1}, "t", 0), ({"t": 1.5}, "t", 1), ({"t": 0.1, "k": 0}, "k", 1)],
 )
-def test_parameters_out_of_range_name_the_nearest(given_parameters, parameter, nearest):
+def test_parameters_out_of_range_name_the_nearest(given_parameters: Any, parameter: str, nearest: int) -> None:
     with pytest.raises(InfeasibleError) as caught:
         Sabre(**given_parameters)
     assert (caught.value.parameter, caught.value.nearest) == (parameter, nearest)
 
 
-def test_a_schema_without_sensitive_attributes_is_refused():
+def test_a_schema_without_sensitive_attributes_is_refused() -> None:
     with pytest.raises(InfeasibleError, match="sensitive"):
         Sabre(t=0.1).models(Schema("id", QUASI))
 
 
-def test_a_domain_too_large_to_measure_is_refused():
+def test_a_domain_too_large_to_measure_is_refused() -> None:
     with pytest.raises(InfeasibleError, match="larger step"):
         require_exact(5_000_000, 5_000_000, Number("s", 0, 10**6, integer=True), 10**6)
     require_exact(5_000_000, 5_000_000, Number("s", 0, 10**6, integer=True), 10**5)
 
 
-def test_a_broken_split_test_is_caught(monkeypatch):
+def test_a_broken_split_test_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever goes wrong inside, nothing leaves unproven."""
     monkeypatch.setattr("static_algos.refine.merge_until_safe", lambda table, classes, limits, progress: (classes, 0))
     monkeypatch.setattr("static_algos.sabre.closeness_test", _too_generous)
@@ -196,11 +197,11 @@ def test_a_broken_split_test_is_caught(monkeypatch):
         plain(t=0.05, k=2).anonymize(table_of_rows(400), seed=1)
 
 
-def _too_generous(attribute, counts, bucketing, _t, ground):
+def _too_generous(attribute: Any, counts: Any, bucketing: Any, _t: Any, ground: Any) -> Any:
     return closeness_test(attribute, counts, bucketing, Fraction(1), ground)
 
 
-def test_it_is_registered():
+def test_it_is_registered() -> None:
     entry = STATIC_ALGORITHMS["sabre"]
     assert entry.algorithm is Sabre
     assert "t-closeness" in entry.summary
@@ -208,7 +209,7 @@ def test_it_is_registered():
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(["rank", "domain"]), st.integers(5, 60))
-def test_the_work_goes_with_the_values_present_and_not_with_the_domain(seed, ground, rows):
+def test_the_work_goes_with_the_values_present_and_not_with_the_domain(seed: int, ground: Any, rows: int) -> None:
     """Between two values that occur nothing changes but the rank, so the distances are the same."""
     random = np.random.default_rng(seed)
     debt = Number("debt", 0, 99_999, integer=True)

@@ -1,5 +1,6 @@
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ thresholds = st.sampled_from([Fraction(0), *(Fraction(n, 20) for n in (1, 2, 5, 
 
 
 @st.composite
-def counted(draw, most=6):
+def counted(draw: Any, most: int = 6) -> Any:
     """A sensitive attribute and how often its values occur; at least one does."""
     attribute = draw(attributes("s"))
     counts = draw(st.lists(st.integers(0, most), min_size=attribute.size, max_size=attribute.size))
@@ -26,18 +27,18 @@ def counted(draw, most=6):
     return attribute, np.array(counts)
 
 
-def steps(attribute, counts):
+def steps(attribute: Any, counts: Any) -> Any:
     """The unit of distances."""
     return unit(attribute, places_of([attribute], [counts], "rank")[0])
 
 
-def members(bucketing, size):
+def members(bucketing: Any, size: Any) -> Any:
     of = bucketing.of_values(size)
     return [np.flatnonzero(of == number) for number in range(len(bucketing.buckets))]
 
 
 @given(counted(), thresholds)
-def test_buckets_part_the_values_and_stay_below_t(case, t):
+def test_buckets_part_the_values_and_stay_below_t(case: Any, t: Any) -> None:
     attribute, counts = case
     bucketing = bucketize(attribute, counts, t)
     occurring = np.flatnonzero(counts)
@@ -52,7 +53,7 @@ def test_buckets_part_the_values_and_stay_below_t(case, t):
 
 
 @given(counted(), thresholds)
-def test_the_bound_is_what_the_worst_class_of_each_bucket_costs(case, t):
+def test_the_bound_is_what_the_worst_class_of_each_bucket_costs(case: Any, t: Any) -> None:
     """CETᵁ by definition: the most expensive single value to hold a bucket's whole mass, summed over the buckets."""
     attribute, counts = case
     distances, p = ground_distances(attribute, counts > 0), shares(counts.tolist())
@@ -72,7 +73,7 @@ def test_the_bound_is_what_the_worst_class_of_each_bucket_costs(case, t):
 
 @settings(max_examples=60)
 @given(counted(most=4), thresholds, st.randoms(use_true_random=False))
-def test_distances_between_buckets_are_least_transports(case, t, random):
+def test_distances_between_buckets_are_least_transports(case: Any, t: Any, random: Any) -> None:
     attribute, counts = case
     bucketing = bucketize(attribute, counts, t)
     parts = members(bucketing, len(counts))
@@ -93,7 +94,7 @@ def test_distances_between_buckets_are_least_transports(case, t, random):
 
 @settings(max_examples=60)
 @given(counted(most=3), thresholds, st.integers(1, 4))
-def test_leaves_are_close_whatever_is_drawn(case, t, least):
+def test_leaves_are_close_whatever_is_drawn(case: Any, t: Any, least: int) -> None:
     attribute, counts = case
     assume(counts.sum() >= least)
     bucketing = bucketize(attribute, counts, t)
@@ -108,13 +109,13 @@ def test_leaves_are_close_whatever_is_drawn(case, t, least):
             assert emd(attribute, shares(counts.tolist()), shares(drawn.tolist())) <= t
 
 
-def test_ties_follow_the_hierarchy():
+def test_ties_follow_the_hierarchy() -> None:
     tree = Hierarchy.from_mapping({"all": {"a": ["a1", "a2"], "b": ["b1", "b2"], "c": ["c1", "c2"]}})
     bucketing = bucketize(Category("s", tree), np.full(6, 4), Fraction(1, 5))
     assert [tree.labels[bucket.node] for bucket in bucketing.buckets] == ["a1", "a2", "b", "c"]
 
 
-def test_a_split_that_gains_nothing_is_passed_through():
+def test_a_split_that_gains_nothing_is_passed_through() -> None:
     """Only one child occurs: splitting the node gains nothing, splitting that child does."""
     tree = Hierarchy.from_mapping({"all": {"x": {"x1": ["p", "q"], "x2": ["r"]}, "y": ["s"]}})
     bucketing = bucketize(Category("s", tree), np.array([5, 5, 0, 0]), Fraction(1, 10))
@@ -123,7 +124,7 @@ def test_a_split_that_gains_nothing_is_passed_through():
 
 @pytest.mark.parametrize("attribute", [Number("s", 3, 3, integer=True), Category("s", Hierarchy.flat(["only"]))])
 @pytest.mark.parametrize("t", [Fraction(0), Fraction(1, 2)])
-def test_one_value_is_one_bucket(attribute, t):
+def test_one_value_is_one_bucket(attribute: Any, t: Any) -> None:
     bucketing = bucketize(attribute, np.array([7]), t)
     assert (len(bucketing.buckets), bucketing.bound) == (1, 0)
     assert len(next(dichotomize(closeness_test(attribute, np.array([7]), bucketing, t), 2))) == 3

@@ -1,29 +1,30 @@
 import itertools
 import math
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worlds import DEBT, ILLNESS, QUASI, random_table, tables
 
 from microdata import Boxes, Category, InfeasibleError, Number, PersonSource, Publication, Schema, Table
 from static_algos import Mondrian, utility
 from static_algos._utility_kernels import count_rows, estimate
 from static_algos.utility import median_query_error, olap_divergence, query_errors
+from tests.worlds import DEBT, ILLNESS, QUASI, random_table, tables
 
 AGE = Number("age", 0, 9, integer=True)
 SCORE = Number("score", 0, 1)
 
 
-def of_rows(quasi, rows, held):
+def of_rows(quasi: Any, rows: Any, held: Any) -> Any:
     schema = Schema(PersonSource.ROW, quasi, (ILLNESS,))
     return Table(schema, np.arange(len(rows)), np.array(rows, float), np.array(held, np.int32)[:, None])
 
 
 @st.composite
-def publications(draw, quasi=QUASI[:5]):
+def publications(draw: Any, quasi: Any = QUASI[:5]) -> Any:
     """Any classes at all, suppressed rows and boxes wider than needed included."""
     table = draw(tables(most_rows=30, quasi=quasi))
     count = draw(st.integers(1, len(table)))
@@ -33,7 +34,7 @@ def publications(draw, quasi=QUASI[:5]):
     return Publication(table, made.classes, wide) if draw(st.booleans()) else made
 
 
-def share_inside(attribute, lo, hi, first, last):
+def share_inside(attribute: Any, lo: Any, hi: Any, first: Any, last: Any) -> Any:
     """Share of the values of a published side that a range selects."""
     if isinstance(attribute, Category) or attribute.integer:
         values = range(round(lo), round(hi) + 1)
@@ -45,12 +46,14 @@ def share_inside(attribute, lo, hi, first, last):
 
 @settings(max_examples=60)
 @given(publications(), st.integers(1, 3), st.sampled_from([0.05, 0.3]), st.integers(0, 99))
-def test_answers_and_estimates_are_those_counted_by_hand(publication, predicates, selectivity, seed):
+def test_answers_and_estimates_are_those_counted_by_hand(
+    publication: Any, predicates: int, selectivity: Any, seed: int
+) -> None:
     table = publication.table
     predicates = min(predicates, len(table.schema.quasi))
     histogram = utility._histograms(publication)[0]
-    queries = utility._draw(table, ILLNESS.size, 10, predicates, selectivity, np.random.default_rng(seed))
-    truth = count_rows(queries, *utility._ordered(table.quasi, table.sensitive[:, 0], ILLNESS.size))
+    queries = utility._draw(table, ILLNESS.size, 10, predicates, selectivity, np.random.default_rng(seed))  # type: ignore[arg-type]
+    truth = count_rows(queries, *utility._ordered(table.quasi, table.sensitive[:, 0], ILLNESS.size))  # type: ignore[arg-type]
     boxes = publication.boxes.widened()
     unit = np.array([float(utility._counted(one)) for one in table.schema.quasi])
     before = np.concatenate(([0], np.cumsum(histogram.counts)))
@@ -71,7 +74,7 @@ def test_answers_and_estimates_are_those_counted_by_hand(publication, predicates
 
 
 @given(tables(most_rows=5, quasi=QUASI[:5]), st.integers(1, 3), st.sampled_from([0.01, 0.1, 0.9]))
-def test_ranges_have_their_length_and_lie_in_the_domain(table, predicates, selectivity):
+def test_ranges_have_their_length_and_lie_in_the_domain(table: Any, predicates: int, selectivity: Any) -> None:
     predicates = min(predicates, len(table.schema.quasi))
     queries = utility._draw(table, 40, 50, predicates, selectivity, np.random.default_rng(0))
     share = selectivity ** (1 / (predicates + 1))
@@ -89,7 +92,7 @@ def test_ranges_have_their_length_and_lie_in_the_domain(table, predicates, selec
     assert all(len(set(row)) == predicates for row in queries.attribute.tolist())
 
 
-def test_an_estimate_assumes_that_rows_lie_evenly():
+def test_an_estimate_assumes_that_rows_lie_evenly() -> None:
     # One class [0, 9] with 8 rows at 0 and 2 at 9: half of the range is guessed to hold half of the rows.
     table = of_rows((AGE,), [[0]] * 8 + [[9]] * 2, [0] * 10)
     publication = Publication.of(table, np.zeros(10, int))
@@ -99,7 +102,7 @@ def test_an_estimate_assumes_that_rows_lie_evenly():
     assert {round(error, 9) for error in errors} == {round(3 / 8, 9), round(3 / 2, 9)}
 
 
-def test_nothing_generalized_means_no_error_and_no_divergence():
+def test_nothing_generalized_means_no_error_and_no_divergence() -> None:
     table = random_table(80, 1, (QUASI[0], QUASI[1]))
     publication = Publication.of(table, np.arange(80))
     assert median_query_error(publication, queries=300) == 0
@@ -107,8 +110,8 @@ def test_nothing_generalized_means_no_error_and_no_divergence():
     assert olap_divergence(publication) == pytest.approx(0, abs=1e-12)
 
 
-def test_rows_that_do_lie_evenly_are_estimated_without_error():
-    cells = list(itertools.product(range(10), range(10), range(ILLNESS.size)))
+def test_rows_that_do_lie_evenly_are_estimated_without_error() -> None:
+    cells = list(itertools.product(range(10), range(10), range(ILLNESS.size)))  # type: ignore[arg-type]
     table = of_rows(
         (AGE, Number("other", 0, 9, integer=True)), [cell[:2] for cell in cells], [cell[2] for cell in cells]
     )
@@ -117,13 +120,13 @@ def test_rows_that_do_lie_evenly_are_estimated_without_error():
     assert olap_divergence(publication) == pytest.approx(0, abs=1e-12)
 
 
-def test_suppressed_rows_are_in_the_answer_only():
+def test_suppressed_rows_are_in_the_answer_only() -> None:
     table = of_rows((AGE,), [[5]] * 4, [0] * 4)
     publication = Publication.of(table, np.array([0, 0, 0, -1]))
     assert set(query_errors(publication, predicates=1, selectivity=0.9, queries=50)) == {0.25}
 
 
-def test_without_sensitive_attributes_only_quasi_identifiers_are_asked_about():
+def test_without_sensitive_attributes_only_quasi_identifiers_are_asked_about() -> None:
     table = random_table(60, 2, QUASI[:3], ())
     assert query_errors(Publication.of(table, np.arange(60)), queries=50).max() < 1
     coarse = Publication.of(table, np.zeros(60, int))
@@ -131,19 +134,19 @@ def test_without_sensitive_attributes_only_quasi_identifiers_are_asked_about():
     assert olap_divergence(coarse) > 0
 
 
-def test_both_sensitive_attributes_are_asked_about():
+def test_both_sensitive_attributes_are_asked_about() -> None:
     table = random_table(60, 3, QUASI[:2], (ILLNESS, DEBT))
     publication = Publication.of(table, np.zeros(60, int))
     assert len(query_errors(publication, selectivity=0.9, queries=101)) == 101
 
 
-def test_no_answer_no_error():
+def test_no_answer_no_error() -> None:
     table = of_rows((AGE,), [[5]], [0]).take(np.arange(0))
     assert median_query_error(Publication.of(table, np.empty(0, int))) == 0
     assert olap_divergence(Publication.of(table, np.empty(0, int))) == 0
 
 
-def test_a_coarser_publication_answers_worse():
+def test_a_coarser_publication_answers_worse() -> None:
     table = random_table(2_000, 4, QUASI[:4], (ILLNESS,))
     fine, coarse = (Mondrian(k=k).anonymize(table) for k in (3, 300))
     assert median_query_error(fine, queries=500) < median_query_error(coarse, queries=500)
@@ -151,21 +154,21 @@ def test_a_coarser_publication_answers_worse():
     assert olap_divergence(coarse, level=1) < olap_divergence(coarse, level=2) < olap_divergence(coarse, level=3)
 
 
-def test_divergence_of_one_cell_from_two():
+def test_divergence_of_one_cell_from_two() -> None:
     # Both rows are 0; the box says 0 or 1: ln(1 / ½).
     table = of_rows((Number("bit", 0, 1, integer=True),), [[0], [0]], [1, 1])
     boxes = Boxes(table.schema, np.array([[0.0]]), np.array([[1.0]]))
     assert olap_divergence(Publication(table, np.zeros(2, np.int32), boxes), level=1) == pytest.approx(math.log(2))
 
 
-def by_hand(publication, level):
+def by_hand(publication: Any, level: Any) -> Any:
     """Divergence with a dictionary per cube, every box written out cell by cell."""
     table, schema = publication.table, publication.table.schema
     boxes = publication.boxes.widened()
     total = 0.0
     for column in range(len(schema.sensitive)):
         for subset in itertools.combinations(range(len(schema.quasi)), level):
-            original, published = Counter(), Counter()
+            original, published = Counter(), Counter()  # type: ignore[var-annotated]
             for row, one in enumerate(publication.classes):
                 value = table.sensitive[row, column]
                 original[*(int(table.quasi[row, a]) for a in subset), value] += 1
@@ -179,29 +182,29 @@ def by_hand(publication, level):
                 ]
                 cells = list(itertools.product(*sides))
                 for cell in cells:
-                    published[*cell, value] += 1 / len(cells)
+                    published[*cell, value] += 1 / len(cells)  # type: ignore[assignment]
             total += sum(n / len(table) * math.log(n / published[cell]) for cell, n in original.items())
     return total
 
 
-def _end(attribute):
+def _end(attribute: Any) -> Any:
     return attribute.size if isinstance(attribute, Category) else int(attribute.high) + 1
 
 
 @settings(max_examples=30)
 @given(publications(quasi=(QUASI[0], QUASI[1], QUASI[3])), st.integers(1, 2))
-def test_divergence_is_that_counted_by_hand(publication, level):
+def test_divergence_is_that_counted_by_hand(publication: Any, level: int) -> None:
     level = min(level, len(publication.table.schema.quasi))
     assert olap_divergence(publication, level) == pytest.approx(by_hand(publication, level), abs=1e-9)
 
 
-def test_a_continuum_is_cut_into_cells():
+def test_a_continuum_is_cut_into_cells() -> None:
     table = of_rows((SCORE,), [[0.0], [1.0]], [0, 0])
     publication = Publication.of(table, np.zeros(2, int))
     assert olap_divergence(publication, level=1) == pytest.approx(math.log(32))
 
 
-def test_a_cube_that_is_too_large_is_refused(monkeypatch):
+def test_a_cube_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(utility, "MOST_CELLS", 10)
     with pytest.raises(InfeasibleError, match="level"):
         olap_divergence(Publication.of(random_table(10, 5), np.zeros(10, int)))

@@ -1,7 +1,9 @@
 """Random streams, and what an engine makes of them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -24,7 +26,16 @@ STEPPED = Schema("person", (Number("x", 0, 40, step=5), Category("place", PLACES
 SCHEMAS = {"numbers": NUMBERS, "mixed": MIXED, "stepped": STEPPED}
 
 
-def stream(schema, seed, rows, *, persons=None, gaps=False, fixed_quasi=False, grid=True):
+def stream(
+    schema: Any,
+    seed: Any,
+    rows: Any,
+    *,
+    persons: Any = None,
+    gaps: bool = False,
+    fixed_quasi: bool = False,
+    grid: bool = True,
+) -> Any:
     """Rows whose values lie near a few centres; about `persons` persons, each with one QI if `fixed_quasi`."""
     random = np.random.default_rng(seed)
     who = np.arange(rows) if persons is None else random.integers(0, persons, rows)
@@ -60,11 +71,11 @@ class Outcome:
     releases: list[Release] = field(default_factory=list)
     after: list[int] = field(default_factory=list)
 
-    def note(self, release, after):
+    def note(self, release: Any, after: Any) -> None:
         self.releases.append(release)
         self.after.append(after)
 
-    def clusters(self):
+    def clusters(self) -> Iterator[Any]:
         """(id, sorted members, lo, hi, reused) of every released cluster."""
         for release in self.releases:
             for c in range(len(release)):
@@ -77,32 +88,32 @@ class Outcome:
                     bool(release.reused[c]),
                 )
 
-    def new_clusters(self):
+    def new_clusters(self) -> Any:
         """(members, lo, hi) of every cluster without its reuses, put together where it left row by row."""
-        whole = {}
+        whole: dict[Any, Any] = {}
         for number, members, lo, hi, reused in self.clusters():
             if not reused:
                 whole.setdefault(number, ([], lo, hi))[0].extend(members)
         return whole.values()
 
-    def suppressed(self):
+    def suppressed(self) -> Any:
         return [position for release in self.releases for position in release.suppressed.tolist()]
 
-    def classes(self):
+    def classes(self) -> Any:
         """Rows of the batch by published class: clusters with equal boxes are one class; suppressed rows are -1."""
         index = {int(position): row for row, position in enumerate(self.batch.positions)}
-        classes, boxes = np.full(len(self.batch), -1), {}
+        classes, boxes = np.full(len(self.batch), -1), {}  # type: ignore[var-annotated]
         for _, members, lo, hi, _ in self.clusters():
             number = boxes.setdefault((*lo, *hi), len(boxes))
             for member in members:
                 assert classes[index[member]] == -1, "a row was released twice"
                 classes[index[member]] = number
         width = self.batch.quasi.shape[1]
-        table = np.array(list(boxes), float).reshape(len(boxes), 2 * width)
+        table = np.array(list(boxes), float).reshape(len(boxes), 2 * width)  # type: ignore[type-var]
         return classes, table[:, :width], table[:, width:]
 
 
-def feed(engine, batch, cuts=(), *, flush=True):
+def feed(engine: Any, batch: Any, cuts: Any = (), *, flush: bool = True) -> Any:
     """Push a batch in pieces, then flush."""
     outcome = Outcome(batch)
     edges = [0, *sorted(set(cuts)), len(batch)]
@@ -115,7 +126,7 @@ def feed(engine, batch, cuts=(), *, flush=True):
     return outcome
 
 
-def assert_safe(schema, outcome, *, k, l=1, max_share=None):  # noqa: E741
+def assert_safe(schema: Any, outcome: Any, *, k: Any, l: int = 1, max_share: Any = None) -> None:  # noqa: E741
     """The independent audit: every row once, every class with its guarantee, every box around its rows."""
     batch, (classes, lo, hi) = outcome.batch, outcome.classes()
     suppressed = outcome.suppressed()
@@ -135,7 +146,7 @@ def assert_safe(schema, outcome, *, k, l=1, max_share=None):  # noqa: E741
         assert check([KAnonymity(k), *([DistinctDiversity(l)] if l > 1 else []), *shares], alone).all()
 
 
-def castle(schema, seed=1, **parameters):
+def castle(schema: Any, seed: int = 1, **parameters: Any) -> Any:
     return Castle(schema, words=seeded_words(seed), **parameters)
 
 

@@ -6,6 +6,7 @@ row by row, as long as they look at all rows (no block cuts, no bounded candidat
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -22,53 +23,65 @@ class Row:
     number: int
     position: int
     person: int
-    quasi: tuple
-    sensitive: tuple
+    quasi: tuple[Any, ...]
+    sensitive: tuple[Any, ...]
     rarity: int = 0
 
 
 @dataclass
 class Released:
     id: int
-    members: list
-    lo: list
-    hi: list
+    members: list[Any]
+    lo: list[Any]
+    hi: list[Any]
     reused: bool
 
 
 @dataclass
 class Box:
     id: int
-    lo: list
-    hi: list
+    lo: list[Any]
+    hi: list[Any]
     used: int
 
 
 @dataclass(eq=False)
 class Cluster:
-    rows: list = field(default_factory=list)
+    rows: list[Any] = field(default_factory=list)
 
 
 class Reference:
     keep_below = 1.0
 
-    def __init__(self, schema, words, *, k, delta, l=1, mu=100, reuse=False, reuse_bound=500, share=1.0):  # noqa: E741
+    def __init__(
+        self,
+        schema: Any,
+        words: Any,
+        *,
+        k: Any,
+        delta: Any,
+        l: int = 1,  # noqa: E741
+        mu: int = 100,
+        reuse: bool = False,
+        reuse_bound: int = 500,
+        share: float = 1.0,
+    ) -> None:
         self.schema, self.words, self.k, self.delta, self.l = schema, words, k, delta, l
         self.mu, self.reuse, self.reuse_bound, self.share = mu, reuse, reuse_bound, share
-        self.held, self.losses, self.omega, self.turn, self.taken = [], [], [], 0, 0
-        self.released, self.suppressed, self.due = [], [], -math.inf
+        self.held, self.losses, self.omega, self.turn, self.taken = [], [], [], 0, 0  # type: ignore[var-annotated]
+        self.released, self.suppressed, self.due = [], [], -math.inf  # type: ignore[var-annotated]
 
     # Randomness
 
-    def word(self):
+    def word(self) -> Any:
         return int(self.words(1)[0])
 
-    def below(self, bound):
+    def below(self, bound: Any) -> Any:
         return self.word() % bound
 
     # Boxes and losses
 
-    def side_loss(self, attribute, lo, hi):
+    def side_loss(self, attribute: Any, lo: Any, hi: Any) -> Any:
         described = self.schema.quasi[attribute]
         if isinstance(described, Category):
             tree = described.hierarchy
@@ -78,14 +91,14 @@ class Reference:
         width = described.high - described.low
         return (hi - lo) * (1.0 / width if width > 0 else 0.0)
 
-    def loss(self, lo, hi):
+    def loss(self, lo: Any, hi: Any) -> Any:
         return sum(w * self.side_loss(a, lo[a], hi[a]) for a, w in enumerate(self.schema.weights))
 
-    def around(self, rows):
+    def around(self, rows: Any) -> Any:
         columns = list(zip(*(row.quasi for row in rows), strict=True))
         return [min(column) for column in columns], [max(column) for column in columns]
 
-    def growth(self, lo, hi, more_lo, more_hi):
+    def growth(self, lo: Any, hi: Any, more_lo: Any, more_hi: Any) -> Any:
         total = 0.0
         for a, w in enumerate(self.schema.weights):
             if more_lo[a] < lo[a] or more_hi[a] > hi[a]:
@@ -93,7 +106,7 @@ class Reference:
                 total += w * (wider - self.side_loss(a, lo[a], hi[a]))
         return total
 
-    def widened(self, lo, hi):
+    def widened(self, lo: Any, hi: Any) -> Any:
         low, high = list(lo), list(hi)
         for a, attribute in enumerate(self.schema.quasi):
             if isinstance(attribute, Category):
@@ -104,22 +117,22 @@ class Reference:
     # Who is there
 
     @staticmethod
-    def persons(rows):
+    def persons(rows: Any) -> Any:
         return {row.person for row in rows}
 
-    def diverse(self, rows):
+    def diverse(self, rows: Any) -> Any:
         return all(len({row.sensitive[a] for row in rows}) >= self.l for a in range(len(self.schema.sensitive)))
 
-    def is_class(self, rows):
+    def is_class(self, rows: Any) -> Any:
         return len(self.persons(rows)) >= self.k and self.diverse(rows)
 
     # What leaves
 
     @property
-    def tau(self):
+    def tau(self) -> Any:
         return sum(self.losses) / len(self.losses) if self.losses else 0.0
 
-    def release(self, rows):
+    def release(self, rows: Any) -> None:
         lo, hi = self.around(rows)
         loss = self.loss(lo, hi)
         for index in range(len(rows)):
@@ -132,7 +145,7 @@ class Reference:
         if self.reuse and loss < self.keep_below * self.tau - TIE:
             self.keep(identity, lo, hi)
 
-    def keep(self, identity, lo, hi):
+    def keep(self, identity: Any, lo: Any, hi: Any) -> None:
         self.turn += 1
         for box in self.omega:
             if box.lo == lo and box.hi == hi:
@@ -144,7 +157,7 @@ class Reference:
         else:
             self.omega[self.omega.index(min(self.omega, key=lambda box: box.used))] = new
 
-    def reuse_for(self, row):
+    def reuse_for(self, row: Any) -> Any:
         if not self.reuse:
             return False
         covers = [box for box in self.omega if all(map(lambda v, a, b: a <= v <= b, row.quasi, box.lo, box.hi))]
@@ -157,11 +170,11 @@ class Reference:
         self.held.remove(row)
         return True
 
-    def suppress(self, row):
+    def suppress(self, row: Any) -> None:
         self.suppressed.append(row.position)
         self.held.remove(row)
 
-    def within_share(self, rows, expiring):
+    def within_share(self, rows: Any, expiring: Any) -> Any:
         """Rows that may leave as one class, and those that must stay."""
         if self.share >= 1:
             return rows, []
@@ -173,7 +186,7 @@ class Reference:
         owned = [sum(row.person == person for row in rows) for person in self.persons(rows)]
         while max(owned) > most and most + 1 <= self.share * sum(min(own, most + 1) for own in owned) + 1e-9:
             most += 1
-        keep, stay, counts = [], [], {}
+        keep, stay, counts = [], [], {}  # type: ignore[var-annotated]
         for row in rows:
             counts[row.person] = counts.get(row.person, 0) + 1
             (keep if counts[row.person] <= most else stay).append(row)
@@ -181,36 +194,36 @@ class Reference:
 
     # The stream
 
-    def push(self, position, person, quasi, sensitive):
+    def push(self, position: Any, person: Any, quasi: Any, sensitive: Any) -> None:
         self.advance(position - 1)
         row = Row(self.taken, position, person, tuple(quasi), tuple(sensitive))
         self.taken += 1
         self.held.append(row)
-        self.arrive(row)
+        self.arrive(row)  # type: ignore[attr-defined]
         self.advance(position)
 
-    def advance(self, position):
+    def advance(self, position: Any) -> None:
         self.due = max(self.due, position - self.delta)
         while self.held and self.held[0].position <= self.due:
-            self.decide(self.held[0])
+            self.decide(self.held[0])  # type: ignore[attr-defined]
 
 
 class ArrivalReference(Reference):
-    def __init__(self, schema, words, *, eta=50, **parameters):
+    def __init__(self, schema: Any, words: Any, *, eta: int = 50, **parameters: Any) -> None:
         super().__init__(schema, words, **parameters)
-        self.eta, self.gamma = eta, []
+        self.eta, self.gamma = eta, []  # type: ignore[var-annotated]
 
-    def arrive(self, row):
+    def arrive(self, row: Any) -> None:
         cluster = self.best_selection(row)
         if cluster is None:
             cluster = Cluster()
             self.gamma.append(cluster)
         cluster.rows.append(row)
 
-    def best_selection(self, row):
+    def best_selection(self, row: Any) -> Any:
         if not self.gamma:
             return None
-        growth = [self.growth(*self.around(c.rows), row.quasi, row.quasi) for c in self.gamma]
+        growth = [self.growth(*self.around(c.rows), row.quasi, row.quasi) for c in self.gamma]  # type: ignore[call-arg]
         least = min(growth)
         nearest = [(c, g) for c, g in zip(self.gamma, growth, strict=True) if g <= least + TIE]
         fitting = [c for c, g in nearest if self.loss(*self.around(c.rows)) + g <= self.tau + TIE]
@@ -220,7 +233,7 @@ class ArrivalReference(Reference):
             return min((c for c, _ in nearest), key=lambda c: len(self.persons(c.rows)))
         return None
 
-    def decide(self, row):
+    def decide(self, row: Any) -> Any:
         cluster = next(c for c in self.gamma if row in c.rows)
         if not self.is_class(cluster.rows):
             if self.reuse_for(row):
@@ -230,12 +243,12 @@ class ArrivalReference(Reference):
                 return self.remove(row, cluster)
         return self.output(self.merge(cluster), row)
 
-    def remove(self, row, cluster):
+    def remove(self, row: Any, cluster: Any) -> None:
         cluster.rows.remove(row)
         if not cluster.rows:
             self.gamma.remove(cluster)
 
-    def merge(self, cluster):
+    def merge(self, cluster: Any) -> Any:
         self.gamma.remove(cluster)
         rows = list(cluster.rows)
         lo, hi = self.around(rows)
@@ -246,11 +259,11 @@ class ArrivalReference(Reference):
                 if growth < least - TIE:
                     best, least = other, growth
             self.gamma.remove(best)
-            rows += best.rows
+            rows += best.rows  # type: ignore[union-attr]
             lo, hi = self.around(rows)
         return rows
 
-    def output(self, rows, expiring):
+    def output(self, rows: Any, expiring: Any) -> None:
         parts = [rows]
         if len(self.persons(rows)) >= 2 * self.k:
             parts = self.split_l(rows) if self.l > 1 else self.split_k(rows)
@@ -268,12 +281,12 @@ class ArrivalReference(Reference):
         if left:
             self.gamma.append(Cluster(sorted(left, key=lambda row: row.number)))
 
-    def pair(self, one, other):
+    def pair(self, one: Any, other: Any) -> Any:
         lo, hi = self.around([one, other])
         return self.loss(lo, hi)
 
-    def split_k(self, rows):
-        buckets = {}
+    def split_k(self, rows: Any) -> Any:
+        buckets: dict[Any, Any] = {}
         for row in rows:
             buckets.setdefault(row.person, []).append(row)
         parts = []
@@ -293,24 +306,24 @@ class ArrivalReference(Reference):
         return [self.in_order(rows, part) for part in self.assign(parts, [b for b in buckets.values() if b], rows)]
 
     @staticmethod
-    def in_order(rows, part):
+    def in_order(rows: Any, part: Any) -> Any:
         return [row for row in rows if row in part]
 
-    def assign(self, parts, buckets, rows):
+    def assign(self, parts: Any, buckets: Any, rows: Any) -> Any:
         """Add all rows of each bucket, in the order of their rows, to the part that its first row enlarges least."""
         boxes, target = [self.around(part) for part in parts], {}
         rest = [(row, index) for index, bucket in enumerate(buckets) for row in bucket]
         for row, bucket in sorted(rest, key=lambda item: rows.index(item[0])):
             if bucket not in target:
-                growth = [self.growth(*box, row.quasi, row.quasi) for box in boxes]
+                growth = [self.growth(*box, row.quasi, row.quasi) for box in boxes]  # type: ignore[call-arg]
                 target[bucket] = growth.index(min(growth))
             part = parts[target[bucket]]
             part.append(row)
             boxes[target[bucket]] = self.around(part)
         return parts
 
-    def split_l(self, rows):
-        by_person = {}
+    def split_l(self, rows: Any) -> Any:
+        by_person: dict[Any, Any] = {}
         for row in rows:
             by_person.setdefault(row.person, []).append(row)
         chosen = [own[skip] for own, skip in [(own, self.below(len(own))) for own in by_person.values()]]
@@ -337,7 +350,7 @@ class ArrivalReference(Reference):
         parts = [[row for row in rows if row.person in self.persons(part)] for part in parts]
         return self.unite_lacking(parts)
 
-    def unite_lacking(self, parts):
+    def unite_lacking(self, parts: Any) -> Any:
         index = 0
         while index < len(parts) and len(parts) > 1:
             if self.diverse(parts[index]):
@@ -355,7 +368,7 @@ class ArrivalReference(Reference):
             index = min(index, low)
         return parts
 
-    def flush(self):
+    def flush(self) -> None:
         while self.held:
             full = next((c for c in self.gamma if self.is_class(c.rows)), None)
             if full is not None:
@@ -374,30 +387,30 @@ class ArrivalReference(Reference):
 class DeadlineReference(Reference):
     keep_below = 0.6
 
-    def __init__(self, schema, words, **parameters):
+    def __init__(self, schema: Any, words: Any, **parameters: Any) -> None:
         super().__init__(schema, words, **parameters)
         self.zeal = min(0.4, 0.6 / self.k**0.25)
-        self.latest, self.tables = [], None
+        self.latest, self.tables = [], None  # type: ignore[var-annotated]
 
-    def arrive(self, row):
+    def arrive(self, row: Any) -> None:
         self.latest = [*self.latest, row][-RECENT:]
         number = self.taken
         if number % RECENT == 0 or (64 <= number < RECENT and number & (number - 1) == 0):
-            self.tables = [self.rarity_table(a) for a in range(len(self.schema.quasi))]
+            self.tables = [self.rarity_table(a) for a in range(len(self.schema.quasi))]  # type: ignore[assignment]
         if self.tables:
-            row.rarity = round(self.zeal * sum(t[self.bin(a, row.quasi[a])] for a, t in enumerate(self.tables)))
+            row.rarity = round(self.zeal * sum(t[self.bin(a, row.quasi[a])] for a, t in enumerate(self.tables)))  # type: ignore[unreachable]
 
-    def bin(self, attribute, value):
+    def bin(self, attribute: Any, value: Any) -> Any:
         described = self.schema.quasi[attribute]
         if isinstance(described, Category):
             return int(value)
         width = described.high - described.low
         return int((value - described.low) * (1.0 / width if width > 0 else 0.0) * (BINS - 1) + 0.5)
 
-    def units(self, attribute, lo, hi):
+    def units(self, attribute: Any, lo: Any, hi: Any) -> Any:
         return round(self.side_loss(attribute, lo, hi) * self.schema.weights[attribute] * UNIT)
 
-    def rarity_table(self, attribute):
+    def rarity_table(self, attribute: Any) -> Any:
         described = self.schema.quasi[attribute]
         bins = [self.bin(attribute, row.quasi[attribute]) for row in self.latest]
         if isinstance(described, Category):
@@ -408,7 +421,7 @@ class DeadlineReference(Reference):
         width = UNIT * self.schema.weights[attribute] / (BINS - 1)
         return [round(sum(abs(b - index) for b in bins) * width / len(bins)) for index in range(BINS)]
 
-    def value(self, attribute, value):
+    def value(self, attribute: Any, value: Any) -> Any:
         described = self.schema.quasi[attribute]
         if isinstance(described, Category):
             return int(value)
@@ -416,26 +429,26 @@ class DeadlineReference(Reference):
         scale = 1.0 / width if width > 0 else 0.0
         return round((value - described.low) * scale * self.schema.weights[attribute] * UNIT)
 
-    def cost(self, attribute, lo, hi, value):
+    def cost(self, attribute: Any, lo: Any, hi: Any, value: Any) -> Any:
         if isinstance(self.schema.quasi[attribute], Category):
             wider = self.units(attribute, min(lo, value), max(hi, value))
             return wider - self.units(attribute, lo, hi)
         return max(lo - value, 0) + max(value - hi, 0)
 
-    def age(self, row, seed):
+    def age(self, row: Any, seed: Any) -> Any:
         span = np.float32(256.0) / np.float32(self.taken - seed.number)
         return int(np.floor(np.float32(self.taken - 1 - row.number) * span))
 
-    def worth(self, row, seed):
+    def worth(self, row: Any, seed: Any) -> Any:
         return row.rarity + int(np.floor(np.float32(row.rarity) * np.float32(self.age(row, seed)) / np.float32(1024.0)))
 
-    def enlargement(self, box, row):
+    def enlargement(self, box: Any, row: Any) -> Any:
         return sum(self.cost(a, lo, hi, self.value(a, row.quasi[a])) for a, (lo, hi) in enumerate(box))
 
-    def score(self, box, row, seed):
+    def score(self, box: Any, row: Any, seed: Any) -> Any:
         return self.enlargement(box, row) - self.worth(row, seed)
 
-    def decide(self, row, *, ending=False):
+    def decide(self, row: Any, *, ending: bool = False) -> None:
         if self.reuse_for(row):
             return
         keep = []
@@ -453,19 +466,19 @@ class DeadlineReference(Reference):
         else:
             self.suppress(row)
 
-    def gather(self, seed):
+    def gather(self, seed: Any) -> Any:
         members, box = [seed], [(self.value(a, v), self.value(a, v)) for a, v in enumerate(seed.quasi)]
-        candidates = {}
+        candidates: dict[Any, Any] = {}
         for row in self.held:
             if row.person != seed.person:
                 key = self.score(box, row, seed), row.number
                 if row.person not in candidates or key < candidates[row.person][0]:
                     candidates[row.person] = key, row
-        candidates = [row for _, row in candidates.values()]
+        candidates = [row for _, row in candidates.values()]  # type: ignore[assignment]
         while not self.is_class(members):
             lacking = len(self.persons(members)) >= self.k
 
-            def brings(row):
+            def brings(row: Any) -> Any:
                 return any(
                     len({m.sensitive[a] for m in members}) < self.l
                     and row.sensitive[a] not in {m.sensitive[a] for m in members}
@@ -484,22 +497,22 @@ class DeadlineReference(Reference):
                 box[a] = min(box[a][0], unit), max(box[a][1], unit)
         return members
 
-    def bring_along(self, members, seed):
+    def bring_along(self, members: Any, seed: Any) -> None:
         """Further rows of the members' persons: inside the published box, or dearer to leave behind; and lost rows."""
 
-        def further():
+        def further() -> Any:
             persons = dict.fromkeys(row.person for row in members)
             return [row for person in persons for row in self.held if row.person == person and row not in members]
 
-        def join_inside():
+        def join_inside() -> None:
             lo, hi = self.widened(*self.around(members))
             members.extend([row for row in further() if all(map(lambda v, a, b: a <= v <= b, row.quasi, lo, hi))])
 
-        def lost(row):
+        def lost(row: Any) -> Any:
             newcomers = len(self.persons(self.held)) * (256 - self.age(row, seed)) / 256
             return left + newcomers < self.k
 
-        def join_dear(some):
+        def join_dear(some: Any) -> None:
             for row in some:
                 lo, hi = self.around(members)
                 box = [(self.value(a, lo[a]), self.value(a, hi[a])) for a in range(len(lo))]
@@ -514,6 +527,6 @@ class DeadlineReference(Reference):
         if len(members) > before:
             join_inside()
 
-    def flush(self):
+    def flush(self) -> None:
         while self.held:
             self.decide(self.held[0], ending=True)

@@ -1,29 +1,32 @@
 """The generic checks, over every engine of the catalogue."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from stream_worlds import Observer
 
 from microdata import InfeasibleError
 from stream_algos import STREAM_ALGORITHMS
 from stream_algos.checks import STREAM_CHECKS, all_stream_cases, stream_cases
+from tests.quick import first_of_each
+from tests.stream_worlds import Observer
 
 ABSURD = (10**400, 10**30, 10**12, -(10**30), -1, 0, 1e308, 1e-308, float("inf"), float("nan"))
 
 ENTRIES = [pytest.param(entry, id=entry.name) for entry in STREAM_ALGORITHMS]
 
 
-@pytest.mark.parametrize("case", all_stream_cases(), ids=str)
+@pytest.mark.parametrize("case", first_of_each(all_stream_cases(), lambda case: case.name))
 @pytest.mark.parametrize("check", STREAM_CHECKS, ids=lambda check: check.__name__)
-def test_every_engine(check, case):
+def test_every_engine(check: Any, case: Any) -> None:
     check(case)
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_every_promised_model_is_checked(entry):
+def test_every_promised_model_is_checked(entry: Any) -> None:
     promised = set()
     for case in stream_cases(entry):
         for schema, _ in case.streams(5):
@@ -32,7 +35,7 @@ def test_every_promised_model_is_checked(entry):
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_every_parameter_is_explained(entry):
+def test_every_parameter_is_explained(entry: Any) -> None:
     assert entry.summary.endswith(".")
     assert entry.algorithm.Parameters is entry.parameters
     json.dumps(entry.parameters.model_json_schema())
@@ -40,21 +43,21 @@ def test_every_parameter_is_explained(entry):
         assert field.description or getattr(field.annotation, "__doc__", None), name
 
 
-@pytest.mark.parametrize("case", all_stream_cases(), ids=str)
-def test_the_gate_of_the_service_agrees(case):
+@pytest.mark.parametrize("case", first_of_each(all_stream_cases(), lambda case: case.name))
+def test_the_gate_of_the_service_agrees(case: Any) -> None:
     for schema, batch in case.streams():
         Observer(schema, case.build(schema)).run(batch).assert_complete()
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_nobody_in_a_class_is_refused(entry):
+def test_nobody_in_a_class_is_refused(entry: Any) -> None:
     case = stream_cases(entry)[0]
     with pytest.raises(InfeasibleError) as error:
         replace(case, given={**case.given, "k": 0}).build(case.streams(5)[0][0])
     assert error.value.nearest == 1
 
 
-def numbers_of(schema, part, path=()):
+def numbers_of(schema: Any, part: Any, path: Any = ()) -> Iterator[Any]:
     """Every number that a part of a JSON schema describes: its path, and the part that describes it."""
     if "$ref" in part:
         part = schema["$defs"][part["$ref"].rsplit("/", 1)[1]]
@@ -66,7 +69,7 @@ def numbers_of(schema, part, path=()):
         yield from numbers_of(schema, inner, (*path, name))
 
 
-def with_value(given, path, value):
+def with_value(given: Any, path: Any, value: Any) -> Any:
     """The same request with one number changed; None where the request does not say anything around it."""
     if not path:
         return value
@@ -80,7 +83,7 @@ def with_value(given, path, value):
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_every_whole_number_has_a_maximum_and_says_it(entry):
+def test_every_whole_number_has_a_maximum_and_says_it(entry: Any) -> None:
     schema = entry.parameters.model_json_schema()
     whole = {path: part for path, part in numbers_of(schema, schema) if part["type"] == "integer"}
     assert ("k",) in whole
@@ -97,8 +100,8 @@ def test_every_whole_number_has_a_maximum_and_says_it(entry):
     assert ("k",) in refused
 
 
-@pytest.mark.parametrize("case", all_stream_cases(), ids=str)
-def test_absurd_numbers_are_refused_or_work(case):
+@pytest.mark.parametrize("case", first_of_each(all_stream_cases(), lambda case: case.name))
+def test_absurd_numbers_are_refused_or_work(case: Any) -> None:
     """Never a lack of memory, an overflow or a complaint of the compiler."""
     schema = case.engine.Parameters.model_json_schema()
     world, batch = case.streams(60)[0]

@@ -1,8 +1,9 @@
 """CASTLE's guarantee, delay and parameters over random streams, policies and batch splits."""
 
+from typing import Any
+
 import numpy as np
 import pytest
-from castle_streams import MIXED, NUMBERS, SCHEMAS, assert_safe, castle, feed, formations, seeds, stream
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -10,13 +11,26 @@ from pydantic import ValidationError
 from microdata import Boxes, DataError, InfeasibleError, class_loss
 from privacy import DistinctDiversity, KAnonymity, MaxShare
 from stream_algos import STREAM_ALGORITHMS, Batch, Castle
+from tests.stream_algos.castle_streams import (
+    MIXED,
+    NUMBERS,
+    SCHEMAS,
+    assert_safe,
+    castle,
+    feed,
+    formations,
+    seeds,
+    stream,
+)
 
 cuts = st.lists(st.integers(0, 200), max_size=6)
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(list(SCHEMAS)), formations, seeds, st.integers(1, 8), st.integers(8, 80), st.booleans(), cuts)
-def test_every_row_leaves_once_in_time_and_safe(name, formation, seed, k, delta, reuse, where):
+def test_every_row_leaves_once_in_time_and_safe(
+    name: Any, formation: Any, seed: Any, k: int, delta: int, reuse: bool, where: Any
+) -> None:
     schema, repeating = SCHEMAS[name], seed % 3
     l = 1 + seed % 2 if schema.sensitive else 1  # noqa: E741
     batch = stream(schema, seed, 200, persons=[None, 30, 5][repeating], gaps=bool(seed % 5), fixed_quasi=seed % 7 == 0)
@@ -34,7 +48,7 @@ def test_every_row_leaves_once_in_time_and_safe(name, formation, seed, k, delta,
 
 @settings(max_examples=20, deadline=None)
 @given(formations, seeds, st.sampled_from([0.1, 0.25, 0.6]), cuts)
-def test_no_person_has_more_than_its_share(formation, seed, share, where):
+def test_no_person_has_more_than_its_share(formation: Any, seed: Any, share: Any, where: Any) -> None:
     batch = stream(MIXED, seed, 200, persons=9)
     engine = castle(MIXED, seed, formation=formation, k=4, l=1 + seed % 3, delta=60, max_share=share)
     assert_safe(MIXED, feed(engine, batch, where), k=4, l=1 + seed % 3, max_share=share)
@@ -43,7 +57,7 @@ def test_no_person_has_more_than_its_share(formation, seed, share, where):
 
 @settings(max_examples=20, deadline=None)
 @given(formations, seeds, cuts)
-def test_one_push_of_n_is_n_pushes_of_one(formation, seed, where):
+def test_one_push_of_n_is_n_pushes_of_one(formation: Any, seed: Any, where: Any) -> None:
     batch = stream(NUMBERS, seed, 200, persons=60)
     parameters = {"formation": formation, "k": 4, "delta": 50, "reuse": True}
     whole = feed(castle(NUMBERS, seed, **parameters), batch)
@@ -55,7 +69,7 @@ def test_one_push_of_n_is_n_pushes_of_one(formation, seed, where):
 
 @settings(max_examples=15, deadline=None)
 @given(formations, seeds)
-def test_bounds_and_tau(formation, seed):
+def test_bounds_and_tau(formation: Any, seed: Any) -> None:
     batch = stream(NUMBERS, seed, 300)
     engine = castle(NUMBERS, seed, formation=formation, k=3, delta=30, eta=6, mu=5, reuse=True, reuse_bound=3)
     losses = []
@@ -73,7 +87,7 @@ def test_bounds_and_tau(formation, seed):
 
 @settings(max_examples=20, deadline=None)
 @given(formations, seeds, cuts)
-def test_order_preserving_output(formation, seed, where):
+def test_order_preserving_output(formation: Any, seed: Any, where: Any) -> None:
     batch = stream(NUMBERS, seed, 200, persons=80, gaps=bool(seed % 2))
     engine = castle(NUMBERS, seed, formation=formation, k=4, delta=40, order="arrival", reuse=seed % 3 == 0)
     outcome = feed(engine, batch, where)
@@ -88,7 +102,7 @@ def test_order_preserving_output(formation, seed, where):
 
 
 @pytest.mark.parametrize("formation", ["arrival", "deadline"])
-def test_rows_expire_by_the_clock(formation):
+def test_rows_expire_by_the_clock(formation: str) -> None:
     batch = stream(NUMBERS, 5, 100)
     engine = castle(NUMBERS, formation=formation, k=10, delay={"tuples": 1000, "seconds": 3})
     for row in range(len(batch)):
@@ -104,14 +118,14 @@ def test_rows_expire_by_the_clock(formation):
     assert sorted(everything) == batch.positions.tolist()
 
 
-def test_without_a_time_bound_nothing_expires():
+def test_without_a_time_bound_nothing_expires() -> None:
     engine = castle(NUMBERS, k=2, delta=1000)
     engine.push(stream(NUMBERS, 5, 50))
     assert not len(engine.expire(1e18).members)
 
 
 @pytest.mark.parametrize("formation", ["arrival", "deadline"])
-def test_a_clock_that_goes_back_makes_nothing_late(formation):
+def test_a_clock_that_goes_back_makes_nothing_late(formation: str) -> None:
     batch = stream(NUMBERS, 5, 40)
     times = np.full(40, 100.0)
     times[20] = 1.0
@@ -125,14 +139,14 @@ def test_a_clock_that_goes_back_makes_nothing_late(formation):
 
 @pytest.mark.parametrize("formation", ["arrival", "deadline"])
 @pytest.mark.parametrize("rows", [0, 1, 4, 5])
-def test_short_streams(formation, rows):
+def test_short_streams(formation: str, rows: int) -> None:
     batch = stream(NUMBERS, 1, rows)
     outcome = feed(castle(NUMBERS, formation=formation, k=5, delta=10), batch)
     assert len(outcome.suppressed()) == (rows if rows < 5 else 0)
 
 
 @pytest.mark.parametrize("formation", ["arrival", "deadline"])
-def test_equal_rows_lose_nothing(formation):
+def test_equal_rows_lose_nothing(formation: str) -> None:
     batch = stream(NUMBERS, 1, 300)
     equal = Batch(batch.positions, batch.times, batch.persons, np.tile(batch.quasi[:1], (300, 1)), batch.sensitive)
     outcome = feed(castle(NUMBERS, formation=formation, k=5, delta=50, reuse=True), equal)
@@ -141,7 +155,7 @@ def test_equal_rows_lose_nothing(formation):
 
 
 @pytest.mark.parametrize("formation", ["arrival", "deadline"])
-def test_one_person_alone_is_never_released(formation):
+def test_one_person_alone_is_never_released(formation: str) -> None:
     batch = stream(NUMBERS, 1, 200, persons=1)
     outcome = feed(castle(NUMBERS, formation=formation, k=2, delta=50), batch)
     assert outcome.suppressed() == batch.positions.tolist()
@@ -149,7 +163,7 @@ def test_one_person_alone_is_never_released(formation):
 
 @settings(max_examples=15, deadline=None)
 @given(formations, seeds)
-def test_sensitive_values_do_not_touch_decisions_for_k_alone(formation, seed):
+def test_sensitive_values_do_not_touch_decisions_for_k_alone(formation: Any, seed: Any) -> None:
     batch = stream(MIXED, seed, 200, persons=80)
     shuffled = batch.sensitive[np.random.default_rng(seed).permutation(200)]
     other = Batch(batch.positions, batch.times + 7, batch.persons, batch.quasi, shuffled)
@@ -160,7 +174,7 @@ def test_sensitive_values_do_not_touch_decisions_for_k_alone(formation, seed):
     assert one.suppressed() == two.suppressed()
 
 
-def test_the_input_is_not_modified():
+def test_the_input_is_not_modified() -> None:
     batch = stream(MIXED, 4, 100)
     copies = [column.copy() for column in batch.columns()]
     for column in batch.columns():
@@ -169,7 +183,7 @@ def test_the_input_is_not_modified():
     assert all(np.array_equal(a, b) for a, b in zip(copies, batch.columns(), strict=True))
 
 
-def test_a_stricter_k_has_an_effect():
+def test_a_stricter_k_has_an_effect() -> None:
     batch = stream(NUMBERS, 8, 400)
     for formation in ("arrival", "deadline"):
         sizes = [
@@ -182,7 +196,7 @@ def test_a_stricter_k_has_an_effect():
         assert sizes[0] < 20 <= sizes[1]
 
 
-def test_the_catalogue_knows_castle():
+def test_the_catalogue_knows_castle() -> None:
     entry = STREAM_ALGORITHMS["castle"]
     assert entry.algorithm is Castle
     assert entry.summary.startswith("Clusters of at least k persons")
@@ -199,13 +213,13 @@ def test_the_catalogue_knows_castle():
         ({"k": 2, "delta": 50, "reuse": True, "max_share": 0.5}, "reuse", "false"),
     ],
 )
-def test_infeasible_requests_are_refused_with_the_nearest_value(given, parameter, nearest):
+def test_infeasible_requests_are_refused_with_the_nearest_value(given: Any, parameter: str, nearest: Any) -> None:
     with pytest.raises(InfeasibleError) as error:
         castle(MIXED, **given)
     assert (error.value.parameter, error.value.nearest) == (parameter, nearest)
 
 
-def test_diversity_needs_a_sensitive_attribute():
+def test_diversity_needs_a_sensitive_attribute() -> None:
     with pytest.raises(InfeasibleError, match="nothing is sensitive"):
         castle(NUMBERS, k=2, l=2, delta=10)
 
@@ -224,19 +238,19 @@ def test_diversity_needs_a_sensitive_attribute():
         {"k": 2, "delta": 5, "unknown": 1},
     ],
 )
-def test_wrong_parameters_are_refused(wrong):
+def test_wrong_parameters_are_refused(wrong: Any) -> None:
     with pytest.raises((ValidationError, InfeasibleError)):
         castle(NUMBERS, **wrong)
 
 
-def test_the_delay_may_be_given_either_way():
+def test_the_delay_may_be_given_either_way() -> None:
     flat = castle(NUMBERS, k=2, delta=5, seconds=3).parameters
     nested = castle(NUMBERS, k=2, delay={"tuples": 5, "seconds": 3}).parameters
     assert flat == nested
     assert (flat.delta, flat.seconds) == (5, 3)
 
 
-def test_positions_must_grow():
+def test_positions_must_grow() -> None:
     batch = stream(NUMBERS, 1, 10)
     engine = castle(NUMBERS, k=2, delta=50)
     engine.push(batch)

@@ -1,18 +1,20 @@
 """Somebody who sees all output and knows every quasi-identifier learns nobody's row."""
 
+from typing import Any
+
 import numpy as np
 import pytest
-from castle_streams import MIXED, NUMBERS, castle, feed, formations, seeds, stream
 from hypothesis import given, settings
 
 from microdata import Category, Hierarchy, Number, Schema, seeded_words
 from stream_algos import Batch
 from stream_algos import _release_kernels as kernels
+from tests.stream_algos.castle_streams import MIXED, NUMBERS, castle, feed, formations, seeds, stream
 
 
 @settings(max_examples=20, deadline=None)
 @given(formations, seeds)
-def test_a_released_row_fits_at_least_k_persons(formation, seed):
+def test_a_released_row_fits_at_least_k_persons(formation: Any, seed: Any) -> None:
     """The attacker's candidates for a row of a class: persons with an input row inside the box that was released."""
     k = 3 + seed % 4
     batch = stream(MIXED, seed, 250, persons=100, fixed_quasi=bool(seed % 2))
@@ -36,29 +38,29 @@ C2 = np.array([26.0, 2.0]), np.array([28.0, 4.0])
 C3 = np.array([24.0, 2.0]), np.array([27.0, 4.0])
 
 
-def observed(rule, person, seed):
+def observed(rule: Any, person: Any, seed: Any) -> Any:
     """Which of the boxes C2 and C3 an expiring row is released with: 2, 3 or None."""
     covering = [number for number, (lo, hi) in ((2, C2), (3, C3)) if np.all((lo <= person) & (person <= hi))]
     return rule(covering, np.random.default_rng(seed)) if covering else None
 
 
-def lowest_loss(covering, random):
+def lowest_loss(covering: Any, random: Any) -> Any:
     return min(covering)  # IL(C2) = 0.3098 < IL(C3) = 0.3147
 
 
-def drawn(covering, random):
+def drawn(covering: Any, random: Any) -> Any:
     """The engine's own kernel."""
     published = kernels.new_published(10, 2, 5)
     for number, box in ((2, C2), (3, C3)):
         kernels.keep(published, np.uint64(number), *box)
     out = kernels.new_output(8, 2)._replace(words=random.integers(0, 2**64, 4, dtype=np.uint64))
     row = {(2,): C2[1], (3,): C3[0], (2, 3): np.array([26.0, 3.0])}[tuple(covering)]
-    box = kernels.draw(published, out, row, np.zeros(10, np.int64))
+    box = kernels.draw(published, out, row, np.zeros(10, np.int64))  # type: ignore[assignment]
     return int(published.ids[box])
 
 
 @pytest.mark.parametrize(("rule", "leaks"), [(lowest_loss, True), (drawn, False)])
-def test_examples_5_5_to_5_7_the_lowest_loss_tells_where_a_row_is_not(rule, leaks):
+def test_examples_5_5_to_5_7_the_lowest_loss_tells_where_a_row_is_not(rule: Any, leaks: bool) -> None:
     people = {"P1": (24, 2), "P2": (25, 3), "P3": (26, 2), "P4": (27, 3)}
     could_be_c3 = {
         name for name, person in people.items() if any(observed(rule, np.array(person), s) == 3 for s in range(60))
@@ -67,12 +69,12 @@ def test_examples_5_5_to_5_7_the_lowest_loss_tells_where_a_row_is_not(rule, leak
     assert could_be_c3 == ({"P1", "P2"} if leaks else set(people))
 
 
-def test_example_5_4_and_5_6_a_row_in_the_overlap_is_seen_with_either_box_equally_often():
+def test_example_5_4_and_5_6_a_row_in_the_overlap_is_seen_with_either_box_equally_often() -> None:
     seen = [observed(drawn, np.array([26.0, 3.0]), seed) for seed in range(2000)]
     assert 0.46 < np.mean(np.array(seen) == 2) < 0.54
 
 
-def test_identical_boxes_count_once_in_the_draw():
+def test_identical_boxes_count_once_in_the_draw() -> None:
     published = kernels.new_published(10, 2, 5)
     for number in (7, 8, 9):
         kernels.keep(published, np.uint64(number), *C2)
@@ -89,12 +91,12 @@ def test_identical_boxes_count_once_in_the_draw():
 
 
 @pytest.mark.parametrize("formation", ["arrival", "deadline"])
-def test_in_the_whole_engine_overlapping_boxes_are_drawn_evenly(formation):
+def test_in_the_whole_engine_overlapping_boxes_are_drawn_evenly(formation: str) -> None:
     """Over many seeds, the same expiring row gets each of the boxes that cover it about equally often."""
     random = np.random.default_rng(0)
     values = np.concatenate([np.linspace(40, 49, 10), np.linspace(45, 54, 10), [0, 90, 5, 95], [47]])
     schema = Schema("p", (Number("v", 0, 100),))
-    counts = {}
+    counts: dict[Any, Any] = {}
     for seed in range(300):
         engine = castle(schema, seed, formation=formation, k=10, delta=60, reuse=True, eta=2)
         state = engine._state
@@ -112,7 +114,7 @@ def test_in_the_whole_engine_overlapping_boxes_are_drawn_evenly(formation):
 
 
 @pytest.mark.parametrize("formation", ["arrival", "deadline"])
-def test_members_are_shuffled_and_ids_are_random(formation):
+def test_members_are_shuffled_and_ids_are_random(formation: str) -> None:
     batch = stream(NUMBERS, 6, 400)
     engine = castle(NUMBERS, formation=formation, k=20, delta=100)
     outcome = feed(engine, batch)

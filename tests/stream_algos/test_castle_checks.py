@@ -1,16 +1,18 @@
 """What the thesis leaves open or gets wrong, each closed; and checks that fire when the code is broken on purpose."""
 
+from typing import Any
+
 import numpy as np
 import pytest
-from castle_streams import MIXED, NUMBERS, assert_safe, castle, feed, stream
 
 from microdata import GuaranteeError, Number, Schema
 from stream_algos import Batch, Castle, Release
+from tests.stream_algos.castle_streams import MIXED, NUMBERS, assert_safe, castle, feed, stream
 
 ONE = Schema("p", (Number("v", 0, 100),))
 
 
-def batch(*rows):
+def batch(*rows: Any) -> Any:
     positions, persons, values = zip(*rows, strict=True)
     return Batch(
         np.array(positions),
@@ -22,7 +24,7 @@ def batch(*rows):
 
 
 @pytest.mark.parametrize("formation", ["arrival", "deadline"])
-def test_a_person_in_two_clusters_counts_once_when_a_class_is_looked_for(formation):
+def test_a_person_in_two_clusters_counts_once_when_a_class_is_looked_for(formation: str) -> None:
     """5.6, line 10: C1 = {a}, C2 = {a, b} sum up to 3, but the union has 2 persons."""
     engine = castle(ONE, formation=formation, k=3, delta=3, eta=2)
     release = engine.push(batch((1, 1, 10), (2, 1, 80), (3, 2, 80), (4, 2, 80)))
@@ -30,7 +32,7 @@ def test_a_person_in_two_clusters_counts_once_when_a_class_is_looked_for(formati
     assert release.suppressed.tolist() == [1]
 
 
-def test_a_cluster_shrinks_when_its_row_is_suppressed():
+def test_a_cluster_shrinks_when_its_row_is_suppressed() -> None:
     """5.6, lines 8 and 11: ranges stay minimal after a removal, so the box does not reach to the row that is gone."""
     engine = castle(ONE, formation="arrival", k=3, delta=3, eta=1)
     release = engine.push(batch((1, 1, 0), (2, 2, 50), (3, 2, 51), (4, 2, 52), (5, 3, 53), (6, 4, 54)))
@@ -39,7 +41,7 @@ def test_a_cluster_shrinks_when_its_row_is_suppressed():
     assert (release.lo[0, 0], release.hi[0, 0]) == (51, 54)
 
 
-def test_no_cluster_stays_empty():
+def test_no_cluster_stays_empty() -> None:
     engine = castle(ONE, formation="arrival", k=3, delta=2, eta=5)
     engine.push(batch((1, 1, 0), (2, 2, 90)))
     assert engine.status()["open_clusters"] == 2
@@ -48,7 +50,7 @@ def test_no_cluster_stays_empty():
     assert engine.status()["held_rows"] == 1
 
 
-def test_gaps_in_positions_expire_everything_that_is_due():
+def test_gaps_in_positions_expire_everything_that_is_due() -> None:
     engine = castle(ONE, formation="arrival", k=2, delta=5, eta=1)
     engine.push(batch((1, 1, 0), (3, 2, 1), (4, 1, 2)))
     release = engine.push(batch((1000, 5, 3)))
@@ -56,7 +58,7 @@ def test_gaps_in_positions_expire_everything_that_is_due():
 
 
 @pytest.mark.parametrize("formation", ["arrival", "deadline"])
-def test_splits_keep_every_value_although_shares_are_fractions(formation):
+def test_splits_keep_every_value_although_shares_are_fractions(formation: str) -> None:
     """5.11: rounding a small bucket's share down would lose its value."""
     for seed in range(25):
         rows = stream(MIXED, seed, 160, persons=None)
@@ -69,7 +71,7 @@ def test_splits_keep_every_value_although_shares_are_fractions(formation):
         assert len(list(outcome.clusters())) > 1
 
 
-def test_a_cluster_whose_one_row_per_person_lacks_values_is_released_whole():
+def test_a_cluster_whose_one_row_per_person_lacks_values_is_released_whole() -> None:
     """5.11: generateBuckets may leave fewer than ℓ values although the cluster has them."""
     rows = stream(MIXED, 3, 60, persons=20)
     only = rows.sensitive.copy()
@@ -84,7 +86,7 @@ def test_a_cluster_whose_one_row_per_person_lacks_values_is_released_whole():
 
 
 @pytest.mark.parametrize("formation", ["arrival", "deadline"])
-def test_values_of_a_member_help_when_nobody_else_has_them(formation):
+def test_values_of_a_member_help_when_nobody_else_has_them(formation: str) -> None:
     rows = stream(MIXED, 3, 20)
     persons = np.arange(20) % 10
     sensitive = np.zeros((20, 2), np.int32)
@@ -96,19 +98,19 @@ def test_values_of_a_member_help_when_nobody_else_has_them(formation):
 
 
 @pytest.mark.parametrize("formation", ["arrival", "deadline"])
-def test_a_release_below_k_is_never_returned(formation, monkeypatch):
+def test_a_release_below_k_is_never_returned(formation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = castle(NUMBERS, formation=formation, k=5, delta=50)
     engine._rules = engine._rules._replace(k=4)
     with pytest.raises(GuaranteeError, match="k-anonymity"):
         feed(engine, stream(NUMBERS, 1, 300, persons=12))
 
 
-def test_a_release_that_counts_rows_as_persons_is_never_returned():
+def test_a_release_that_counts_rows_as_persons_is_never_returned() -> None:
     engine = castle(NUMBERS, k=5, delta=50)
     rows = stream(NUMBERS, 1, 200, persons=3)
     collect = engine._collect
 
-    def forget_persons():
+    def forget_persons() -> Any:
         release, released = collect()
         return release, Batch(*(*released.columns()[:2], np.zeros(len(released), np.int64), *released.columns()[3:]))
 
@@ -118,18 +120,18 @@ def test_a_release_that_counts_rows_as_persons_is_never_returned():
     assert rows.persons.size
 
 
-def test_a_release_without_its_values_is_never_returned():
+def test_a_release_without_its_values_is_never_returned() -> None:
     engine = castle(MIXED, k=3, l=4, delta=50)
     engine._rules = engine._rules._replace(l=1)
     with pytest.raises(GuaranteeError, match="l-diversity"):
         feed(engine, stream(MIXED, 1, 200))
 
 
-def test_a_box_that_misses_a_row_is_never_returned():
+def test_a_box_that_misses_a_row_is_never_returned() -> None:
     engine = castle(NUMBERS, k=3, delta=50)
     collect = engine._collect
 
-    def shift():
+    def shift() -> Any:
         release, rows = collect()
         release.lo[:, 0] += 1
         return release, rows
@@ -139,12 +141,12 @@ def test_a_box_that_misses_a_row_is_never_returned():
         feed(engine, stream(NUMBERS, 1, 200))
 
 
-def test_a_reuse_of_an_unknown_box_is_never_returned():
+def test_a_reuse_of_an_unknown_box_is_never_returned() -> None:
     engine = castle(NUMBERS, formation="arrival", k=3, delta=20, reuse=True)
     rows = stream(NUMBERS, 1, 400)
     collect = engine._collect
 
-    def mark():
+    def mark() -> Any:
         release, released = collect()
         return Release(**{**vars(release), "reused": np.ones(len(release), bool)}), released
 
@@ -153,5 +155,5 @@ def test_a_reuse_of_an_unknown_box_is_never_returned():
         feed(engine, rows)
 
 
-def test_randomness_comes_from_the_operating_system_unless_a_test_says_otherwise():
+def test_randomness_comes_from_the_operating_system_unless_a_test_says_otherwise() -> None:
     assert Castle(NUMBERS, k=2, delta=5).words.__name__ == "system_words"

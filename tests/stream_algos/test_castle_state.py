@@ -2,10 +2,10 @@
 
 import gc
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
-from castle_streams import MIXED, NUMBERS, Outcome, assert_safe, castle, formations, seeds, stream
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,9 +16,10 @@ from stream_algos import _blocks_kernels as blocks
 from stream_algos import _chain_kernels as chain
 from stream_algos import _held_kernels as held
 from stream_algos.castle import CHUNK
+from tests.stream_algos.castle_streams import MIXED, NUMBERS, Outcome, assert_safe, castle, formations, seeds, stream
 
 
-def assert_ring_consistent(state):
+def assert_ring_consistent(state: Any) -> Any:
     """Counts of held rows, persons and values are those of the rows in the ring."""
     rows = state.rows
     slots = np.flatnonzero(rows.slots[:, held.CLUSTER] != held.NONE)
@@ -29,7 +30,7 @@ def assert_ring_consistent(state):
     return slots
 
 
-def assert_clusters_consistent(state, eta):
+def assert_clusters_consistent(state: Any, eta: Any) -> None:
     rows, clusters = state.rows, state.clusters
     slots = assert_ring_consistent(state)
     members = {place: slots[rows.slots[slots, held.CLUSTER] == place] for place in range(eta)}
@@ -52,7 +53,7 @@ def assert_clusters_consistent(state, eta):
         assert np.all(np.diff(rows.slots[linked, held.POSITION]) > 0)
 
 
-def assert_chains_consistent(state, slots):
+def assert_chains_consistent(state: Any, slots: Any) -> None:
     """Every person's chain leads to all of its held rows, oldest first."""
     rows = state.rows
     for person in np.unique(rows.slots[slots, held.PERSON]):
@@ -63,7 +64,7 @@ def assert_chains_consistent(state, slots):
         assert np.all(np.diff(rows.slots[found, held.POSITION]) > 0)
 
 
-def assert_blocks_consistent(state):
+def assert_blocks_consistent(state: Any) -> None:
     rows, index = state.rows, state.blocks
     slots = assert_ring_consistent(state)
     assert_chains_consistent(state, slots)
@@ -79,7 +80,7 @@ def assert_blocks_consistent(state):
 
 @settings(max_examples=20, deadline=None)
 @given(formations, seeds, st.integers(2, 6), st.booleans())
-def test_the_state_is_consistent_after_every_step(formation, seed, k, share):
+def test_the_state_is_consistent_after_every_step(formation: Any, seed: Any, k: int, share: bool) -> None:
     batch = stream(MIXED, seed, 120, persons=25, gaps=bool(seed % 2))
     more = {"max_share": 0.3} if share else {"reuse": True}
     engine = castle(MIXED, seed, formation=formation, k=k, l=2, delta=30, eta=4, **more)
@@ -93,7 +94,9 @@ def test_the_state_is_consistent_after_every_step(formation, seed, k, share):
 
 @settings(max_examples=30, deadline=None)
 @given(formations, seeds, st.lists(st.integers(1, 199), min_size=1, max_size=4, unique=True), st.booleans())
-def test_restoring_at_random_points_loses_and_repeats_nothing(formation, seed, points, in_order):
+def test_restoring_at_random_points_loses_and_repeats_nothing(
+    formation: Any, seed: Any, points: Any, in_order: bool
+) -> None:
     batch = stream(MIXED, seed, 200, persons=70, gaps=bool(seed % 2))
     parameters = {"formation": formation, "k": 4, "l": 1 + seed % 2, "delta": 50, "reuse": bool(seed % 3), "eta": 6}
     parameters["order"] = "arrival" if in_order else "shuffled"
@@ -119,7 +122,7 @@ def test_restoring_at_random_points_loses_and_repeats_nothing(formation, seed, p
         assert decided.issuperset(batch.positions[batch.positions <= after - 50].tolist())
 
 
-def test_a_state_without_the_largest_share_is_still_read():
+def test_a_state_without_the_largest_share_is_still_read() -> None:
     engine = castle(NUMBERS, k=3, delta=20)
     engine.push(stream(NUMBERS, 1, 60, persons=10))
     assert engine.status()["largest_share"] > 0
@@ -129,7 +132,7 @@ def test_a_state_without_the_largest_share_is_still_read():
     assert again.status()["largest_share"] == 0
 
 
-def test_take_times_survive_a_restore():
+def test_take_times_survive_a_restore() -> None:
     batch = stream(NUMBERS, 1, 50)
     engine = castle(NUMBERS, k=5, delta=1000, seconds=10)
     engine.push(batch)
@@ -139,7 +142,7 @@ def test_take_times_survive_a_restore():
     assert len(other.expire(batch.times[-1] + 10).members) == 50
 
 
-def test_rows_that_are_gone_are_forgotten():
+def test_rows_that_are_gone_are_forgotten() -> None:
     batch = stream(NUMBERS, 1, 50)
     engine = castle(NUMBERS, k=5, delta=1000)
     engine.push(batch)
@@ -150,7 +153,7 @@ def test_rows_that_are_gone_are_forgotten():
 
 
 @pytest.mark.parametrize("formation", ["arrival", "deadline"])
-def test_a_snapshot_holds_no_person_and_no_value(formation):
+def test_a_snapshot_holds_no_person_and_no_value(formation: str) -> None:
     batch = stream(MIXED, 9, 200, grid=False)
     strange = type(batch)(
         batch.positions, batch.times, batch.persons * 1_000_003 + 77_777_777, batch.quasi, batch.sensitive
@@ -167,7 +170,7 @@ def test_a_snapshot_holds_no_person_and_no_value(formation):
         assert array.size <= max(len(snapshot["positions"]), 500 * 3)
 
 
-def test_a_snapshot_of_another_policy_is_refused():
+def test_a_snapshot_of_another_policy_is_refused() -> None:
     engine = castle(NUMBERS, formation="arrival", k=5, delta=100, eta=50)
     batch = stream(NUMBERS, 1, 90)
     engine.push(batch)
@@ -176,7 +179,7 @@ def test_a_snapshot_of_another_policy_is_refused():
 
 
 @pytest.mark.parametrize("formation", ["arrival", "deadline"])
-def test_the_ring_grows_with_the_delay_and_not_beyond(formation):
+def test_the_ring_grows_with_the_delay_and_not_beyond(formation: str) -> None:
     rows = 5 * CHUNK
     batch = stream(NUMBERS, 2, rows, persons=400)
     engine = castle(NUMBERS, formation=formation, k=3, delta=3 * CHUNK)
@@ -192,10 +195,10 @@ def test_the_ring_grows_with_the_delay_and_not_beyond(formation):
 
 
 @pytest.mark.parametrize("formation", ["arrival", "deadline"])
-def test_memory_stays_flat(formation):
+def test_memory_stays_flat(formation: str) -> None:
     batch = stream(NUMBERS, 2, 2000)
 
-    def growth():
+    def growth() -> Any:
         engine = castle(NUMBERS, formation=formation, k=5, delta=500, reuse=True)
         traced = []
         for base in range(0, 250_000, 10_000):

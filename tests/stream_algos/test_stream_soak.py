@@ -1,13 +1,14 @@
 """Ten million rows with flat memory: only in `make soak`."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from castle_streams import stream
 
 from microdata import Category, Hierarchy, Number, Schema, seeded_words
 from stream_algos import STREAM_ALGORITHMS, Batch
+from tests.stream_algos.castle_streams import stream
 
 SCHEMA = Schema(
     "person",
@@ -28,22 +29,22 @@ ENGINES = {
 }
 
 
-def resident():
+def resident() -> Any:
     status = Path("/proc/self/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) * 1024
 
 
-def test_every_engine_is_soaked():
+def test_every_engine_is_soaked() -> None:
     assert {name for name, _ in ENGINES.values()} == {entry.name for entry in STREAM_ALGORITHMS}
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("which", ENGINES)
-def test_ten_million_rows_take_no_more_memory_than_one_million(which):
+def test_ten_million_rows_take_no_more_memory_than_one_million(which: Any) -> None:
     assert bytes_grown(which) < 20e6
 
 
-def bytes_grown(which):
+def bytes_grown(which: Any) -> Any:
     """What the process holds more after ten million rows than after one; every row is decided once."""
     pieces = [stream(SCHEMA, seed, PIECE, persons=PIECE // 3) for seed in range(5)]
     name, given = ENGINES[which]

@@ -1,22 +1,25 @@
 """The workload error of a stream: the query errors of its stretches, whenever and however their rows leave."""
 
+from typing import Any
+
 import numpy as np
 import pytest
-from stream_worlds import stream
-from worlds import ILLNESS
 
 from microdata import Boxes, Publication, Table, seeded_words
 from static_algos import median_query_error
 from stream_algos import Batch, Castle, Release, Workload, workload_error
 from stream_algos.workload import QUERIES
+from tests.stream_worlds import stream
+from tests.worlds import ILLNESS
 
 SCHEMA, BATCH = stream(500, 3, (ILLNESS,), persons=120)
 WHOLE = Table(SCHEMA, BATCH.persons, BATCH.quasi, BATCH.sensitive)
 
 
-def released(pieces=(500,), **given):
+def released(pieces: Any = (500,), **given: Any) -> Any:
     """What CASTLE makes of the rows, step by step, numbered from 0."""
-    engine, at, releases = Castle(SCHEMA, words=seeded_words(1), k=4, delta=60, **given), 0, []
+    engine, at = Castle(SCHEMA, words=seeded_words(1), k=4, delta=60, **given), 0
+    releases: list[Any] = []
     batch = Batch(np.arange(500), BATCH.times, BATCH.persons, BATCH.quasi, BATCH.sensitive)
     while at < 500:
         size = pieces[len(releases) % len(pieces)]
@@ -26,7 +29,7 @@ def released(pieces=(500,), **given):
     return [*releases, (Batch.empty(SCHEMA), engine.flush())]
 
 
-def by_definition(release, stretch):
+def by_definition(release: Any, stretch: Any) -> Any:
     """Every stretch as a table, judged by itself."""
     box = np.full(500, -1)
     box[release.members] = release.cluster_of()
@@ -41,7 +44,7 @@ def by_definition(release, stretch):
 
 
 @pytest.mark.parametrize("stretch", [100, 170, 500])
-def test_it_is_the_mean_query_error_of_whole_stretches(stretch):
+def test_it_is_the_mean_query_error_of_whole_stretches(stretch: int) -> None:
     whole = Release.concat([release for _, release in released()])
     expected = by_definition(whole, stretch)
     assert expected > 0
@@ -54,13 +57,13 @@ def test_it_is_the_mean_query_error_of_whole_stretches(stretch):
         assert workload.error() == pytest.approx(expected), pieces
 
 
-def test_a_short_stream_is_one_stretch():
+def test_a_short_stream_is_one_stretch() -> None:
     whole = Release.concat([release for _, release in released()])
     assert workload_error(WHOLE, whole, 10_000) == workload_error(WHOLE, whole, 500)
     assert Workload(SCHEMA).error() is None
 
 
-def test_exact_boxes_answer_without_an_error_and_suppressed_rows_with_one():
+def test_exact_boxes_answer_without_an_error_and_suppressed_rows_with_one() -> None:
     nothing, n = Release.empty(len(SCHEMA.quasi)), np.arange(500)
     none = Release(**{**vars(nothing), "suppressed": n, "given_up": n})
     assert workload_error(WHOLE, none, 500) == 1.0
@@ -74,10 +77,10 @@ def test_exact_boxes_answer_without_an_error_and_suppressed_rows_with_one():
         windows=np.full((500, 2), -1),
         suppressed=n[:0],
     )
-    assert workload_error(WHOLE, alone, 500) < 0.05
+    assert workload_error(WHOLE, alone, 500) < 0.05  # type: ignore[operator]
 
 
-def test_what_is_judged_is_forgotten():
+def test_what_is_judged_is_forgotten() -> None:
     workload = Workload(SCHEMA, 100)
     for part, release in released((50,)):
         workload.take(part)

@@ -7,17 +7,18 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import yaml
-from cli_world import POLICY, table_text
 
 from service.ports import free_port
+from tests.service.cli.cli_world import POLICY, table_text
 
 ROOT = Path(__file__).parents[3]
 
 
-def policy_text(name="shop", **guarantee):
+def policy_text(name: str = "shop", **guarantee: Any) -> Any:
     """The shop's policy under another name, with other parameters."""
     policy = yaml.safe_load(POLICY)
     policy["name"] = name
@@ -25,19 +26,19 @@ def policy_text(name="shop", **guarantee):
     return yaml.safe_dump(policy)
 
 
-def parts(table=None, policy=POLICY, **more):
+def parts(table: Any = None, policy: Any = POLICY, **more: Any) -> Any:
     """Parts of a request for a job."""
     return {"table": ("t.csv", table or table_text()), "policy": ("p.yaml", policy), **more}
 
 
-def submit(client, policy=POLICY, table=None, headers=None):
+def submit(client: Any, policy: Any = POLICY, table: Any = None, headers: Any = None) -> Any:
     """Submit a job that is accepted; the job."""
     answer = client.post("/v1/jobs", files=parts(table, policy), headers=headers)
     assert answer.status_code == 202, answer.text
     return answer.json()
 
 
-def wait_for(client, job, *states, seconds=120, headers=None):
+def wait_for(client: Any, job: Any, *states: Any, seconds: int = 120, headers: Any = None) -> Any:
     """The job once it is in one of these states."""
     states = states or ("succeeded", "failed", "cancelled")
     until = time.monotonic() + seconds
@@ -49,7 +50,7 @@ def wait_for(client, job, *states, seconds=120, headers=None):
         time.sleep(0.05)
 
 
-def wait_until(holds, seconds=120):
+def wait_until(holds: Any, seconds: int = 120) -> None:
     """Wait for something that the service does right after it has answered."""
     until = time.monotonic() + seconds
     while not holds():
@@ -60,7 +61,7 @@ def wait_until(holds, seconds=120):
 class ServiceProcess:
     """`portcullis serve` in a process, with jobs that misbehave when their policy's name says so."""
 
-    def __init__(self, data, *, trusted=None, **settings):
+    def __init__(self, data: Any, *, trusted: Any = None, **settings: Any) -> None:
         self.data = Path(data)
         self.port = free_port()
         self._settings = {f"PORTCULLIS_{name.upper()}": str(value) for name, value in settings.items()}
@@ -69,7 +70,7 @@ class ServiceProcess:
         self.client = httpx.Client(base_url=f"{scheme}://127.0.0.1:{self.port}", timeout=120, verify=trusted or True)
         self.process = None
 
-    def start(self):
+    def start(self) -> Any:
         """Start, and wait until it is ready."""
         arguments = [sys.executable, str(Path(__file__).with_name("odd_service.py"))]
         environment = {
@@ -80,7 +81,7 @@ class ServiceProcess:
             "PORTCULLIS_PORT": str(self.port),
         }
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(arguments, env=environment, stdout=log, stderr=log, cwd=ROOT)
+            self.process = subprocess.Popen(arguments, env=environment, stdout=log, stderr=log, cwd=ROOT)  # type: ignore[assignment]
         try:
             wait_until(self._is_ready, seconds=480)  # a first start compiles
         except BaseException:
@@ -88,23 +89,23 @@ class ServiceProcess:
             raise
         return self
 
-    def _is_ready(self):
-        assert self.process.poll() is None, self.log.read_text()
+    def _is_ready(self) -> Any:
+        assert self.process.poll() is None, self.log.read_text()  # type: ignore[attr-defined]
         with suppress(httpx.TransportError):
             return self.client.get("/readyz").status_code == 200
 
-    def kill(self):
+    def kill(self) -> None:
         """kill -9."""
-        self.process.kill()
-        self.process.wait()
+        self.process.kill()  # type: ignore[attr-defined]
+        self.process.wait()  # type: ignore[attr-defined]
 
-    def stop(self):
+    def stop(self) -> None:
         """Ask to stop."""
-        self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(120) in {0, -signal.SIGTERM}, self.log.read_text()
+        self.process.send_signal(signal.SIGTERM)  # type: ignore[attr-defined]
+        assert self.process.wait(120) in {0, -signal.SIGTERM}, self.log.read_text()  # type: ignore[attr-defined]
         self.client.close()
 
-    def worker_pid(self, job, attempt=1):
+    def worker_pid(self, job: Any, attempt: int = 1) -> Any:
         """Process of a job that misbehaves, which tells it."""
         path = self.data / "jobs" / job["id"] / f"result-{attempt}" / "pid"
         until = time.monotonic() + 120
@@ -114,7 +115,7 @@ class ServiceProcess:
         return int(path.read_text())
 
 
-def is_alive(pid):
+def is_alive(pid: Any) -> Any:
     """Whether a process is there and not only waits to be buried."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

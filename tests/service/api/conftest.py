@@ -1,27 +1,22 @@
 """Services to talk to."""
 
-import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # cli_world
-
-from api_world import ServiceProcess
-
 from service.api import Scope, ServiceSettings, create_app, new_token
-from service.jobs import JobStore, open_database
-from service.jobs.tables import METADATA
-from tests.postgres_server import postgres_server
+from tests.service.api.api_world import ServiceProcess
 
 
 @pytest.fixture
-def open_client(tmp_path):
+def open_client(tmp_path: Path) -> Iterator[Any]:
     """Make a client of a service that accepts jobs and never runs them."""
     clients = []
 
-    def make(**settings):
+    def make(**settings: Any) -> Any:
         app = create_app(ServiceSettings(data=tmp_path / "data", job_workers=0, **settings))
         client = TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
         clients.append(client.__enter__())
@@ -33,13 +28,13 @@ def open_client(tmp_path):
 
 
 @pytest.fixture
-def client(open_client):
+def client(open_client: Any) -> Any:
     """A service without tokens."""
     return open_client()
 
 
 @pytest.fixture
-def guarded(open_client):
+def guarded(open_client: Any) -> Any:
     """A service with tokens, and the header of each."""
     scopes = {
         "alice": [Scope.SUBMIT, Scope.READ_OWN],
@@ -55,45 +50,10 @@ def guarded(open_client):
 
 
 @pytest.fixture(scope="session")
-def live(tmp_path_factory):
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A service that runs jobs, in a process of its own."""
     running = ServiceProcess(
         tmp_path_factory.mktemp("live") / "data", job_workers=2, job_memory_bytes=3 << 30, lease_seconds=20
     ).start()
     yield running
     running.stop()
-
-
-@pytest.fixture(scope="session")
-def postgres_url():
-    """A PostgreSQL server; tests that use it carry `needs_tool("postgres")`."""
-    with postgres_server() as url:
-        yield url
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.needs_tool("postgres"))])
-def database_url(request, tmp_path):
-    """Each database that the queue works on, empty."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'jobs.db'}"
-    url = request.getfixturevalue("postgres_url")
-    engine = open_database(url)
-    with engine.begin() as connection:
-        for table in METADATA.sorted_tables:
-            connection.execute(table.delete())
-    engine.dispose()
-    return url
-
-
-@pytest.fixture
-def stores(database_url):
-    """Make stores over one database, as several machines would."""
-    made = []
-
-    def make():
-        made.append(JobStore(open_database(database_url)))
-        return made[-1]
-
-    yield make
-    for store in made:
-        store.close()

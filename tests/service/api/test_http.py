@@ -4,10 +4,11 @@ import asyncio
 import gzip
 import io
 import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import pytest
-from api_world import parts, policy_text, submit, wait_until
-from cli_world import MARK, POLICY, table_text
 from fastapi.testclient import TestClient
 from pydantic import ValidationError
 
@@ -15,9 +16,11 @@ from service.api import Scope, ServiceSettings, create_app, new_token
 from service.api.uploads import body_chunks
 from service.jobs import Job, new_id
 from service.problems import ProblemError
+from tests.service.api.api_world import parts, policy_text, submit, wait_until
+from tests.service.cli.cli_world import MARK, POLICY, table_text
 
 
-def kind_of(answer):
+def kind_of(answer: Any) -> Any:
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json()["status"] == answer.status_code
     return answer.json()["type"].removeprefix("urn:portcullis:problem:")
@@ -26,7 +29,7 @@ def kind_of(answer):
 # ---- uploads
 
 
-def test_a_job_is_accepted_with_its_place(client):
+def test_a_job_is_accepted_with_its_place(client: Any) -> None:
     answer = client.post("/v1/jobs", files=parts())
     assert answer.status_code == 202
     assert answer.headers["location"] == answer.json()["links"]["self"]
@@ -48,7 +51,7 @@ def test_a_job_is_accepted_with_its_place(client):
         ({**parts(), "policy": b"\xff\xfe"}, None),
     ],
 )
-def test_broken_uploads(client, files, path):
+def test_broken_uploads(client: Any, files: Any, path: Any) -> None:
     answer = client.post("/v1/jobs", files=files)
     assert (answer.status_code, kind_of(answer)) == (422, "bad-upload")
     assert path is None or answer.json()["errors"][0]["path"] == path
@@ -64,14 +67,14 @@ def test_broken_uploads(client, files, path):
         (b"no boundary at all", "bad-request"),
     ],
 )
-def test_multipart_that_is_cut_off_or_something_else(client, body, kind):
+def test_multipart_that_is_cut_off_or_something_else(client: Any, body: bytes, kind: str) -> None:
     headers = {"Content-Type": "multipart/form-data; boundary=x"}
     answer = client.post("/v1/jobs", content=body, headers=headers)
     assert kind_of(answer) in {kind, "bad-upload"}
     assert list((client.app.state.service.settings.data / "jobs").iterdir()) == []
 
 
-def test_limits_of_size_and_ratio(open_client):
+def test_limits_of_size_and_ratio(open_client: Any) -> None:
     client = open_client(max_table_bytes=30 << 20, max_policy_bytes=2_000, max_hierarchy_bytes=1_000, max_ratio=50)
     packed = gzip.compress(b"id,age\n" + b"0" * (20 << 20))
     for name, files, wrong in (
@@ -88,7 +91,7 @@ def test_limits_of_size_and_ratio(open_client):
     assert list((client.app.state.service.settings.data / "jobs").iterdir()) == []
 
 
-def test_hierarchies_come_along_as_files(client):
+def test_hierarchies_come_along_as_files(client: Any) -> None:
     policy = POLICY.replace("{World: {North: [Oslo, Umea], South: [Rome, Bari]}}", "some/where/cities.csv")
     tree = "Oslo;North;World\nUmea;North;World\nRome;South;World\nBari;South;World\n"
     missing = client.post("/v1/jobs", files=parts(policy=policy))
@@ -101,7 +104,7 @@ def test_hierarchies_come_along_as_files(client):
     assert check["fingerprint"] == client.post("/v1/policies/check", content=POLICY).json()["fingerprint"]
 
 
-def test_names_of_files_lead_nowhere(client):
+def test_names_of_files_lead_nowhere(client: Any) -> None:
     policy = POLICY.replace("{Any: [lamp, book, tea]}", "../../../../etc/passwd")
     answer = client.post("/v1/jobs", files={"table": ("../../x.csv", table_text()), "policy": policy})
     assert answer.json()["errors"][0]["path"] == "schema.sensitive.item.hierarchy"
@@ -113,7 +116,7 @@ def test_names_of_files_lead_nowhere(client):
 # ---- jobs
 
 
-def test_jobs_are_listed_in_pages(client):
+def test_jobs_are_listed_in_pages(client: Any) -> None:
     ids = [submit(client)["id"] for _ in range(5)]
     found, after = [], None
     while True:
@@ -130,7 +133,7 @@ def test_jobs_are_listed_in_pages(client):
         assert answer.json()["errors"][0]["path"] == next(iter(wrong))
 
 
-def test_a_waiting_job_is_cancelled_at_once_and_then_deleted(client):
+def test_a_waiting_job_is_cancelled_at_once_and_then_deleted(client: Any) -> None:
     job = submit(client)
     answer = client.delete(f"/v1/jobs/{job['id']}")
     assert (answer.status_code, answer.json()["state"]) == (202, "cancelled")
@@ -139,7 +142,7 @@ def test_a_waiting_job_is_cancelled_at_once_and_then_deleted(client):
     assert kind_of(client.get(f"/v1/jobs/{job['id']}")) == "not-found"
 
 
-def test_a_token_has_so_many_jobs_and_no_more(open_client):
+def test_a_token_has_so_many_jobs_and_no_more(open_client: Any) -> None:
     client = open_client(max_jobs_per_token=2)
     submit(client)
     submit(client)
@@ -148,7 +151,7 @@ def test_a_token_has_so_many_jobs_and_no_more(open_client):
     assert answer.headers["retry-after"]
 
 
-def test_results_and_uploads_do_not_outlive_their_time(open_client):
+def test_results_and_uploads_do_not_outlive_their_time(open_client: Any) -> None:
     service = open_client(result_seconds=1).app.state.service
     job = Job(new_id(), "local", "anonymize", "queued", "shop", time.time(), policy="{}", inputs={"table": "table.csv"})
     service.store.add(job, most=9)
@@ -164,7 +167,7 @@ def test_results_and_uploads_do_not_outlive_their_time(open_client):
 # ---- policies
 
 
-def test_a_policy_is_checked(client):
+def test_a_policy_is_checked(client: Any) -> None:
     good = client.post("/v1/policies/check", content=POLICY).json()
     assert (good["usable"], good["kind"], good["models"]) == (
         True,
@@ -176,7 +179,7 @@ def test_a_policy_is_checked(client):
     assert {one["path"] for one in bad["problems"]} == {"guarantee.k"}
 
 
-def test_an_infeasible_guarantee_is_answered_with_the_nearest_value(client):
+def test_an_infeasible_guarantee_is_answered_with_the_nearest_value(client: Any) -> None:
     answer = client.post("/v1/jobs", files=parts(policy=policy_text(l=9)))
     assert (answer.status_code, kind_of(answer)) == (422, "infeasible-guarantee")
     place = answer.json()["errors"][0]
@@ -184,7 +187,7 @@ def test_an_infeasible_guarantee_is_answered_with_the_nearest_value(client):
     assert place["reason"] == "distinct-l-diversity cannot be met by the 3 values of item"
 
 
-def test_a_parameter_out_of_its_range_is_answered_with_the_nearest_value(client):
+def test_a_parameter_out_of_its_range_is_answered_with_the_nearest_value(client: Any) -> None:
     answer = client.post("/v1/jobs", files=parts(policy=policy_text(t=1.7)))
     assert (answer.status_code, kind_of(answer)) == (422, "infeasible-guarantee")
     (place,) = answer.json()["errors"]
@@ -192,14 +195,14 @@ def test_a_parameter_out_of_its_range_is_answered_with_the_nearest_value(client)
     assert place["reason"] == "must be less than or equal to 1"
 
 
-def test_only_the_guarantee_can_be_infeasible(client):
+def test_only_the_guarantee_can_be_infeasible(client: Any) -> None:
     weight = POLICY.replace("type: number,", "type: number, weight: -1,")
     answer = client.post("/v1/jobs", files=parts(policy=weight))
     assert (answer.status_code, kind_of(answer)) == (422, "bad-policy")
     assert answer.json()["errors"][0]["nearest"] == 0
 
 
-def test_policies_are_stored_and_named_by_jobs(client):
+def test_policies_are_stored_and_named_by_jobs(client: Any) -> None:
     assert client.put("/v1/policies/shop", content=POLICY).status_code == 201
     assert client.put("/v1/policies/shop", content=POLICY).status_code == 200
     assert kind_of(client.put("/v1/policies/another", content=POLICY)) == "bad-policy"
@@ -212,7 +215,7 @@ def test_policies_are_stored_and_named_by_jobs(client):
     assert kind_of(gone) == "not-found"
 
 
-def test_a_stream_policy_is_refused_for_a_table(client):
+def test_a_stream_policy_is_refused_for_a_table(client: Any) -> None:
     policy = policy_text().replace("mondrian", "castle") + "\n"
     answer = client.post("/v1/jobs", files=parts(policy=policy))
     assert answer.status_code == 422
@@ -222,7 +225,7 @@ def test_a_stream_policy_is_refused_for_a_table(client):
 # ---- tokens
 
 
-def test_without_a_token_nothing_but_health_is_answered(guarded):
+def test_without_a_token_nothing_but_health_is_answered(guarded: Any) -> None:
     client, _ = guarded
     for path in (
         "/v1/jobs",
@@ -242,7 +245,7 @@ def test_without_a_token_nothing_but_health_is_answered(guarded):
     assert client.get("/readyz").status_code == 200
 
 
-def test_jobs_of_others_are_not_there(guarded):
+def test_jobs_of_others_are_not_there(guarded: Any) -> None:
     client, headers = guarded
     job = submit(client, headers=headers["alice"])
     path = f"/v1/jobs/{job['id']}"
@@ -257,7 +260,7 @@ def test_jobs_of_others_are_not_there(guarded):
     assert client.delete(path, headers=headers["admin"]).status_code == 202
 
 
-def test_scopes(guarded):
+def test_scopes(guarded: Any) -> None:
     client, headers = guarded
     job = submit(client, headers=headers["alice"])
     refused = [
@@ -278,14 +281,14 @@ def test_scopes(guarded):
     assert client.get("/v1/policies/shop", headers=headers["alice"]).status_code == 200
 
 
-def test_idempotency_keys_belong_to_their_token(guarded):
+def test_idempotency_keys_belong_to_their_token(guarded: Any) -> None:
     client, headers = guarded
     jobs = [submit(client, headers={**headers[name], "Idempotency-Key": "k"})["id"] for name in ("alice", "bob")]
     assert len(set(jobs)) == 2
     assert submit(client, headers={**headers["bob"], "Idempotency-Key": "k"})["id"] == jobs[1]
 
 
-def test_tokens_are_hashed_and_read_from_a_file(tmp_path, portcullis, open_client):
+def test_tokens_are_hashed_and_read_from_a_file(tmp_path: Path, portcullis: Any, open_client: Any) -> None:
     made = portcullis("token", "new", "alice", "--scope", "admin", "--append", tmp_path / "tokens")
     assert made.exit_code == 0, made.output
     text = made.stdout.splitlines()[0].rpartition(" ")[2]
@@ -298,7 +301,7 @@ def test_tokens_are_hashed_and_read_from_a_file(tmp_path, portcullis, open_clien
 # ---- the service itself
 
 
-def test_without_tokens_only_loopback_is_served(tmp_path, portcullis, open_client):
+def test_without_tokens_only_loopback_is_served(tmp_path: Path, portcullis: Any, open_client: Any) -> None:
     with pytest.raises(ValidationError, match="loopback"):
         ServiceSettings(data=tmp_path, host="0.0.0.0")
     refused = portcullis("serve", "--host", "0.0.0.0", "--data", tmp_path)
@@ -316,12 +319,12 @@ def test_without_tokens_only_loopback_is_served(tmp_path, portcullis, open_clien
 @pytest.mark.parametrize(
     "wrong", [{"tls_key": "key.pem"}, {"tokens": (new_token("a", [Scope.ADMIN])[1], new_token("a", [Scope.ADMIN])[1])}]
 )
-def test_settings_that_contradict_themselves(tmp_path, wrong):
+def test_settings_that_contradict_themselves(tmp_path: Path, wrong: Any) -> None:
     with pytest.raises(ValidationError):
         ServiceSettings(data=tmp_path, **wrong)
 
 
-def test_readiness_is_checked_and_not_claimed(open_client, monkeypatch):
+def test_readiness_is_checked_and_not_claimed(open_client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     client = open_client()
     service = client.app.state.service
     assert client.get("/readyz").json()["ready"]
@@ -336,14 +339,14 @@ def test_readiness_is_checked_and_not_claimed(open_client, monkeypatch):
     assert client.get("/healthz").status_code == 200
 
 
-def test_a_service_whose_job_processes_are_not_there_is_not_ready(tmp_path):
+def test_a_service_whose_job_processes_are_not_there_is_not_ready(tmp_path: Path) -> None:
     app = create_app(ServiceSettings(data=tmp_path, job_workers=2))
     answer = TestClient(app, base_url="http://127.0.0.1").get("/readyz")  # without its lifespan: nothing is started
     assert (answer.status_code, answer.json()["checks"]["job_workers"]) == (503, "0 of 2")
     app.state.service.store.close()
 
 
-def test_every_answer_carries_the_security_headers(client):
+def test_every_answer_carries_the_security_headers(client: Any) -> None:
     for path in ("/healthz", "/v1/algorithms", "/nowhere", "/v1/jobs/x"):
         headers = client.get(path).headers
         assert headers["x-content-type-options"] == "nosniff"
@@ -351,7 +354,7 @@ def test_every_answer_carries_the_security_headers(client):
         assert "default-src" in headers["content-security-policy"]
 
 
-def test_the_catalogue_and_metrics(client):
+def test_the_catalogue_and_metrics(client: Any) -> None:
     names = {one["name"]: one for one in client.get("/v1/algorithms").json()["algorithms"]}
     assert names["sabre"]["parameters"]["properties"]["t"]
     assert names["castle"]["runs_on"] == "stream"
@@ -361,7 +364,7 @@ def test_the_catalogue_and_metrics(client):
     assert 'route="/v1/jobs"' in text
 
 
-def test_what_is_not_there(client):
+def test_what_is_not_there(client: Any) -> None:
     assert kind_of(client.get("/v1/nothing")) == "not-found"
     refused = client.patch("/v1/jobs")
     assert kind_of(refused) == "method-not-allowed"
@@ -369,7 +372,7 @@ def test_what_is_not_there(client):
 
 
 @pytest.mark.parametrize("address", ["/v1/jobs", "/v1/algorithms", "/healthz", "/metrics", "/", "/v1/nothing"])
-def test_head_is_answered_like_get_without_the_body(client, address):
+def test_head_is_answered_like_get_without_the_body(client: Any, address: str) -> None:
     whole, head = client.get(address), client.head(address)
     assert (head.status_code, head.content) == (whole.status_code, b"")
     assert head.headers["content-type"] == whole.headers["content-type"]
@@ -377,21 +380,21 @@ def test_head_is_answered_like_get_without_the_body(client, address):
         assert head.headers["content-length"] == str(len(whole.content))
 
 
-def test_head_does_not_follow_a_job(client):
+def test_head_does_not_follow_a_job(client: Any) -> None:
     job = submit(client)
     head = client.head(job["links"]["events"])
     assert (head.status_code, head.content) == (200, b"")
     assert 'method="HEAD",route="/v1/jobs/{job_id}/events",status="200"' in client.get("/metrics").text
 
 
-def test_who_sends_nothing_is_not_waited_for():
+def test_who_sends_nothing_is_not_waited_for() -> None:
     class Silent:
-        async def stream(self):
+        async def stream(self) -> AsyncIterator[Any]:
             await asyncio.sleep(60)
             yield b""
 
-    async def ask():
-        async for _ in body_chunks(Silent(), 0.05):
+    async def ask() -> None:
+        async for _ in body_chunks(Silent(), 0.05):  # type: ignore[arg-type]
             pass
 
     with pytest.raises(ProblemError) as raised:
@@ -399,7 +402,7 @@ def test_who_sends_nothing_is_not_waited_for():
     assert raised.value.problem.status == 408
 
 
-def test_large_uploads_do_not_stay_in_memory(client):
+def test_large_uploads_do_not_stay_in_memory(client: Any) -> None:
     table = io.BytesIO(table_text(20_000).encode())
     answer = client.post("/v1/jobs", files={"table": table, "policy": POLICY})
     data = client.app.state.service.settings.data

@@ -1,6 +1,6 @@
 """A light route is answered as the framework would answer it."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request, Response
@@ -30,7 +30,7 @@ async def endpoint(
 
 
 @pytest.fixture(scope="module")
-def client():
+def client() -> Any:
     app = FastAPI()
     install(app)
     app.router.add_api_route("/framework/{place}", endpoint)
@@ -54,24 +54,24 @@ def client():
         "needed=1&state=",
     ],
 )
-def test_arguments_and_refusals_are_those_of_the_framework(client, query):
+def test_arguments_and_refusals_are_those_of_the_framework(client: Any, query: str) -> None:
     asked = {"headers": {"authorization": "me"}}
     light, framework = (client.get(f"/{kind}/a%20b?{query}", **asked) for kind in ("light", "framework"))
     assert (light.status_code, light.text) == (framework.status_code, framework.text)
 
 
-def test_dependencies_come_before_parameters(client):
+def test_dependencies_come_before_parameters(client: Any) -> None:
     assert [client.get(f"/{kind}/here?needed=x").status_code for kind in ("light", "framework")] == [404, 404]
 
 
-def test_the_routes_for_jobs_are_light():
-    assert {route.path: type(route) for route in looking.routes} == {
+def test_the_routes_for_jobs_are_light() -> None:
+    assert {route.path: type(route) for route in looking.routes} == {  # type: ignore[attr-defined]
         "/v1/jobs": LightRoute,
         "/v1/jobs/{job_id}": LightRoute,
     }
 
 
-def test_a_dependency_that_nobody_would_run_is_refused():
+def test_a_dependency_that_nobody_would_run_is_refused() -> None:
     """A router's or an app's: a check of who is asking could hide there."""
     guarded = APIRouter(route_class=LightRoute, dependencies=[Depends(caller)])
     with pytest.raises(TypeError, match="in its signature"):

@@ -7,23 +7,26 @@ import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pyarrow.parquet as pq
 import pytest
-from api_world import ServiceProcess, is_alive, parts, policy_text, submit, wait_for, wait_until
-from cli_world import MARK, table_text
+
+from tests.service.api.api_world import ServiceProcess, is_alive, parts, policy_text, submit, wait_for, wait_until
+from tests.service.cli.cli_world import MARK, table_text
 
 pytestmark = pytest.mark.xdist_group("live")  # one service for all of them
 
 
 @pytest.fixture(scope="module")
-def done(live):
+def done(live: Any) -> Any:
     """A job that succeeded."""
     return wait_for(live.client, submit(live.client))
 
 
-def test_a_job_succeeds_and_says_what_it_achieved(done):
+def test_a_job_succeeds_and_says_what_it_achieved(done: Any) -> None:
     assert done["state"] == "succeeded"
     assert done["report"]["holds"]
     assert done["report"]["rows"]["given"] == 80
@@ -42,10 +45,10 @@ def test_a_job_succeeds_and_says_what_it_achieved(done):
         ("text/csv;q=0.1, application/x-ndjson", "application/x-ndjson"),
     ],
 )
-def test_the_result_comes_as_it_is_wanted(live, done, accept, kind):
+def test_the_result_comes_as_it_is_wanted(live: Any, done: Any, accept: Any, kind: str) -> None:
     answer = live.client.get(done["links"]["result"], headers={"Accept": accept} if accept else {})
     assert answer.headers["content-type"].startswith(kind)
-    rows = {
+    rows = {  # type: ignore[no-untyped-call]
         "text/csv": lambda: len(answer.text.splitlines()) - 1,
         "application/x-ndjson": lambda: len([json.loads(line) for line in answer.text.splitlines()]),
         "application/vnd.apache.parquet": lambda: pq.read_table(io.BytesIO(answer.content)).num_rows,
@@ -54,7 +57,7 @@ def test_the_result_comes_as_it_is_wanted(live, done, accept, kind):
     assert MARK.encode() not in answer.content
 
 
-def test_a_result_is_served_in_ranges(live, done):
+def test_a_result_is_served_in_ranges(live: Any, done: Any) -> None:
     path = done["links"]["result"]
     whole = live.client.get(path).content
     part = live.client.get(path, headers={"Range": "bytes=10-19"})
@@ -67,19 +70,19 @@ def test_a_result_is_served_in_ranges(live, done):
         assert MARK not in refused.text
 
 
-def test_a_media_type_that_is_not_there_is_refused(live, done):
+def test_a_media_type_that_is_not_there_is_refused(live: Any, done: Any) -> None:
     answer = live.client.get(done["links"]["result"], headers={"Accept": "image/png"})
     assert (answer.status_code, answer.json()["type"]) == (406, "urn:portcullis:problem:not-acceptable")
 
 
-def test_the_report_is_data_or_a_page(live, done):
+def test_the_report_is_data_or_a_page(live: Any, done: Any) -> None:
     assert live.client.get(done["links"]["report"]).json() == done["report"]
     page = live.client.get(done["links"]["report"], headers={"Accept": "text/html,*/*;q=0.8"})
     assert page.text.startswith("<!doctype html>")
     assert "default-src 'none'" in page.headers["content-security-policy"]
 
 
-def test_the_upload_is_gone_when_the_job_has_ended_and_all_is_gone_when_it_is_deleted(live):
+def test_the_upload_is_gone_when_the_job_has_ended_and_all_is_gone_when_it_is_deleted(live: Any) -> None:
     job = wait_for(live.client, submit(live.client))
     directory = live.data / "jobs" / job["id"]
     wait_until(lambda: [path.name for path in directory.iterdir()] == ["result-1"])
@@ -89,7 +92,7 @@ def test_the_upload_is_gone_when_the_job_has_ended_and_all_is_gone_when_it_is_de
 
 
 @pytest.mark.parametrize("form", ["gzip", "json", "parquet"])
-def test_tables_are_known_by_their_content(live, form):
+def test_tables_are_known_by_their_content(live: Any, form: str) -> None:
     import pyarrow.csv as pa_csv  # noqa: PLC0415 - only here
 
     plain = table_text().encode()
@@ -101,7 +104,7 @@ def test_tables_are_known_by_their_content(live, form):
     assert wait_for(live.client, submit(live.client, table=table))["state"] == "succeeded"
 
 
-def test_events_follow_a_job_to_its_end(live):
+def test_events_follow_a_job_to_its_end(live: Any) -> None:
     job = submit(live.client)
     with live.client.stream("GET", job["links"]["events"]) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
@@ -128,7 +131,9 @@ def test_events_follow_a_job_to_its_end(live):
         "Parquet without a sense",
     ],
 )
-def test_a_job_that_cannot_be_done_says_why_and_shows_no_value(live, table, policy, kind, paths):
+def test_a_job_that_cannot_be_done_says_why_and_shows_no_value(
+    live: Any, table: Any, policy: Any, kind: str, paths: Any
+) -> None:
     failed = wait_for(live.client, submit(live.client, policy, table))
     assert failed["state"] == "failed"
     assert failed["problem"]["type"] == f"urn:portcullis:problem:{kind}"
@@ -141,7 +146,7 @@ def test_a_job_that_cannot_be_done_says_why_and_shows_no_value(live, table, poli
     wait_until(lambda: not list((live.data / "jobs" / failed["id"]).iterdir()))
 
 
-def test_an_audit_tells_a_good_publication_from_a_bad_one(live, done):
+def test_an_audit_tells_a_good_publication_from_a_bad_one(live: Any, done: Any) -> None:
     published = live.client.get(done["links"]["result"]).content
     for table, holds in ((published, True), (_exposed(published), False)):
         files = {"original": table_text(), "published": table, "policy": policy_text()}
@@ -154,13 +159,13 @@ def test_an_audit_tells_a_good_publication_from_a_bad_one(live, done):
         assert live.client.get(f"/v1/jobs/{job['id']}/result").status_code == 404
 
 
-def _exposed(published):
+def _exposed(published: Any) -> Any:
     """The same rows, with a column that must not be there."""
     lines = published.decode().splitlines()
     return "\n".join([f"{lines[0]},{MARK}", *(f"{line},{MARK}" for line in lines[1:])]).encode()
 
 
-def test_an_audit_by_distribution(live, done):
+def test_an_audit_by_distribution(live: Any, done: Any) -> None:
     counts = {"item": {"lamp": 27, "book": 27, "tea": 26}}
     published = live.client.get(done["links"]["result"]).content
     files = {"published": published, "policy": policy_text(), "distribution": json.dumps(counts)}
@@ -174,7 +179,7 @@ def test_an_audit_by_distribution(live, done):
 
 
 @pytest.mark.parametrize("name", ["slow", "deaf"])
-def test_a_running_job_is_cancelled_long_before_it_would_end(live, name):
+def test_a_running_job_is_cancelled_long_before_it_would_end(live: Any, name: str) -> None:
     job = submit(live.client, policy_text(name))
     live.worker_pid(job)
     assert live.client.get(f"/v1/jobs/{job['id']}").json()["progress"]["phase"] in {"start", "wait"}
@@ -185,7 +190,7 @@ def test_a_running_job_is_cancelled_long_before_it_would_end(live, name):
     wait_until(lambda: not list((live.data / "jobs" / job["id"]).iterdir()))
 
 
-def test_a_job_that_is_killed_fails_and_takes_nothing_down(live):
+def test_a_job_that_is_killed_fails_and_takes_nothing_down(live: Any) -> None:
     job = submit(live.client, policy_text("slow"))
     os.kill(live.worker_pid(job), signal.SIGKILL)
     failed = wait_for(live.client, job)
@@ -193,24 +198,24 @@ def test_a_job_that_is_killed_fails_and_takes_nothing_down(live):
     assert wait_for(live.client, submit(live.client))["state"] == "succeeded"
 
 
-def test_a_job_that_eats_too_much_fails_and_takes_nothing_down(live):
+def test_a_job_that_eats_too_much_fails_and_takes_nothing_down(live: Any) -> None:
     failed = wait_for(live.client, submit(live.client, policy_text("hungry")))
     assert (failed["state"], failed["problem"]["type"]) == ("failed", "urn:portcullis:problem:out-of-memory")
     assert wait_for(live.client, submit(live.client))["state"] == "succeeded"
 
 
-def test_a_fault_of_ours_shows_no_value(live):
+def test_a_fault_of_ours_shows_no_value(live: Any) -> None:
     failed = wait_for(live.client, submit(live.client, policy_text("clumsy")))
     assert failed["problem"]["type"] == "urn:portcullis:problem:internal"
     assert MARK not in json.dumps(failed)
     assert MARK not in live.log.read_text()
 
 
-def test_the_same_request_twice_is_one_job(live):
+def test_the_same_request_twice_is_one_job(live: Any) -> None:
     headers = {"Idempotency-Key": "once"}
     files = parts()
 
-    def post(_):
+    def post(_: Any) -> Any:
         return live.client.post("/v1/jobs", files=files, headers=headers)
 
     with ThreadPoolExecutor(4) as pool:
@@ -221,7 +226,7 @@ def test_the_same_request_twice_is_one_job(live):
     assert (other.status_code, other.json()["type"]) == (422, "urn:portcullis:problem:idempotency-key-reused")
 
 
-def test_fifty_jobs_at_once_are_all_done_once(live):
+def test_fifty_jobs_at_once_are_all_done_once(live: Any) -> None:
     with ThreadPoolExecutor(10) as pool:
         jobs = list(pool.map(lambda _: submit(live.client), range(50)))
     assert len({job["id"] for job in jobs}) == 50
@@ -229,7 +234,7 @@ def test_fifty_jobs_at_once_are_all_done_once(live):
     assert {(job["state"], job["attempts"]) for job in ended} == {("succeeded", 1)}
 
 
-def test_a_service_that_stops_or_dies_goes_on_where_it_was(tmp_path):
+def test_a_service_that_stops_or_dies_goes_on_where_it_was(tmp_path: Path) -> None:
     service = ServiceProcess(tmp_path / "data", job_workers=1, lease_seconds=10).start()
     running = submit(service.client, policy_text("slow"))
     waiting = submit(service.client)
@@ -256,7 +261,7 @@ def test_a_service_that_stops_or_dies_goes_on_where_it_was(tmp_path):
 
 
 @pytest.mark.needs_tool("postgres")
-def test_two_services_share_a_postgresql_queue(tmp_path, postgres_url):
+def test_two_services_share_a_postgresql_queue(tmp_path: Path, postgres_url: Any) -> None:
     both = [
         ServiceProcess(tmp_path / "data", job_workers=1, database_url=postgres_url, lease_seconds=30).start()
         for _ in range(2)
@@ -273,7 +278,7 @@ def test_two_services_share_a_postgresql_queue(tmp_path, postgres_url):
         service.stop()
 
 
-def test_a_follower_does_not_keep_others_from_being_served(live):
+def test_a_follower_does_not_keep_others_from_being_served(live: Any) -> None:
     job = submit(live.client, policy_text("slow"))
     with live.client.stream("GET", job["links"]["events"]) as answer:
         next(answer.iter_lines())

@@ -9,13 +9,13 @@ import sqlite3
 import stat
 import subprocess
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from api_world import ServiceProcess, parts, submit, wait_for, wait_until
-from cli_world import POLICY, table_text
 from fastapi.testclient import TestClient
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
@@ -30,14 +30,16 @@ from service.jobs.work import RESULTS
 from service.policy import parse_policy
 from service.problems import problem, problem_of
 from tests.postgres_server import new_postgres
+from tests.service.api.api_world import ServiceProcess, parts, submit, wait_for, wait_until
+from tests.service.cli.cli_world import POLICY, table_text
 
 
-def kind_of(answer):
+def kind_of(answer: Any) -> Any:
     return answer.json()["type"].rpartition(":")[2]
 
 
 @contextmanager
-def locked(path):
+def locked(path: Any) -> Iterator[Any]:
     """Somebody else who writes to a database."""
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
@@ -45,7 +47,7 @@ def locked(path):
     holder.close()
 
 
-def test_a_locked_database_is_an_outage(client):
+def test_a_locked_database_is_an_outage(client: Any) -> None:
     data = client.app.state.service.settings.data
     with locked(data / "portcullis.db"):
         answer = client.post("/v1/jobs", files=parts())
@@ -55,12 +57,12 @@ def test_a_locked_database_is_an_outage(client):
     submit(client)
 
 
-def lost_connection(sqlstate=None):
+def lost_connection(sqlstate: Any = None) -> Any:
     class AwayError(Exception):
         pass
 
     cause = AwayError()
-    cause.sqlstate = sqlstate
+    cause.sqlstate = sqlstate  # type: ignore[attr-defined]
     return OperationalError("SELECT 'Zq7mark'", {}, cause)
 
 
@@ -68,8 +70,10 @@ def lost_connection(sqlstate=None):
     ("state", "kind"),
     [(None, "database-unavailable"), ("57P01", "database-unavailable"), ("53100", "disk-full"), ("22021", None)],
 )
-def test_a_server_that_is_away_is_an_outage(client, monkeypatch, state, kind):
-    def fail(*_, **__):
+def test_a_server_that_is_away_is_an_outage(
+    client: Any, monkeypatch: pytest.MonkeyPatch, state: Any, kind: Any
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise lost_connection(state)
 
     monkeypatch.setattr(type(client.app.state.service.store), "page", fail)
@@ -80,19 +84,19 @@ def test_a_server_that_is_away_is_an_outage(client, monkeypatch, state, kind):
 
 
 @pytest.mark.needs_tool("postgres")
-def test_a_server_that_does_not_answer_is_not_waited_for(postgres_url, monkeypatch):
+def test_a_server_that_does_not_answer_is_not_waited_for(postgres_url: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("service.jobs.postgresql.ANSWER_SECONDS", 0.5)
     engine = open_database(postgres_url)
     with pytest.raises(OperationalError) as error, engine.connect() as connection:
         connection.execute(text("SELECT pg_sleep(20)"))
-    assert outage(error.value).type.endswith("database-unavailable")
+    assert outage(error.value).type.endswith("database-unavailable")  # type: ignore[union-attr]
     JobStore(engine).check()
     engine.dispose()
 
 
 @pytest.mark.soak
 @pytest.mark.needs_tool("postgres")
-def test_a_server_that_freezes_or_is_stopped_comes_back(tmp_path):
+def test_a_server_that_freezes_or_is_stopped_comes_back(tmp_path: Path) -> None:
     with new_postgres() as server:
         service = ServiceProcess(tmp_path / "data", job_workers=0, database_url=server.url).start()
         job = submit(service.client)
@@ -116,19 +120,19 @@ def test_a_server_that_freezes_or_is_stopped_comes_back(tmp_path):
 @pytest.mark.parametrize(
     ("number", "kind"), [(errno.ENOSPC, "disk-full"), (errno.EDQUOT, "disk-full"), (errno.EROFS, "files-unavailable")]
 )
-def test_a_full_disk_is_an_outage(client, monkeypatch, number, kind):
-    def fail(*_):
+def test_a_full_disk_is_an_outage(client: Any, monkeypatch: pytest.MonkeyPatch, number: Any, kind: str) -> None:
+    def fail(*_: Any) -> None:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr("service.api.uploads._Table.flush", fail)
     answer = client.post("/v1/jobs", files=parts())
     assert (answer.status_code, kind_of(answer)) == (503, kind)
     assert answer.headers["Retry-After"]
-    assert outage(OSError(number, "")).type.endswith(kind)
+    assert outage(OSError(number, "")).type.endswith(kind)  # type: ignore[union-attr]
 
 
-def test_readiness_sees_a_full_disk(client, monkeypatch):
-    def full(*_):
+def test_readiness_sees_a_full_disk(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "full")
 
     monkeypatch.setattr("service.jobs.files.os.fsync", full)
@@ -137,7 +141,7 @@ def test_readiness_sees_a_full_disk(client, monkeypatch):
     assert not list((client.app.state.service.settings.data / "jobs").glob(".probe*"))
 
 
-def test_a_job_that_ran_out_of_disk_says_so_and_can_be_tried_again(client, tmp_path):
+def test_a_job_that_ran_out_of_disk_says_so_and_can_be_tried_again(client: Any, tmp_path: Path) -> None:
     with pytest.raises(DiskFullError) as error, line_sink(tmp_path / "result.csv"):
         raise OSError(errno.ENOSPC, "No space left on device")
     failed = problem_of(error.value)
@@ -154,7 +158,7 @@ def test_a_job_that_ran_out_of_disk_says_so_and_can_be_tried_again(client, tmp_p
 
 
 @pytest.fixture
-def small_disk(tmp_path):
+def small_disk(tmp_path: Path) -> Iterator[Any]:
     """A disk of 8 MB; to make one takes rights that not everybody has."""
     path = tmp_path / "disk"
     path.mkdir()
@@ -164,7 +168,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "--lazy", path], check=True)
 
 
-def fill(disk, but=0):
+def fill(disk: Any, but: int = 0) -> Any:
     """Take all room of a disk but so many bytes."""
     filler = disk / "filler"
     with filler.open("wb") as file, suppress(OSError):
@@ -175,7 +179,7 @@ def fill(disk, but=0):
     return filler
 
 
-def test_a_disk_that_is_full_is_an_outage_and_passes(small_disk):
+def test_a_disk_that_is_full_is_an_outage_and_passes(small_disk: Any) -> None:
     app = create_app(ServiceSettings(data=small_disk / "data", job_workers=0))
     with TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
         filler = fill(small_disk)
@@ -190,7 +194,7 @@ def test_a_disk_that_is_full_is_an_outage_and_passes(small_disk):
 
 
 @pytest.mark.parametrize("ending", RESULTS)
-def test_a_result_that_finds_no_room_says_so(small_disk, tmp_path, ending):
+def test_a_result_that_finds_no_room_says_so(small_disk: Any, tmp_path: Path, ending: Any) -> None:
     source = tmp_path / "table.csv"
     source.write_text(table_text(rows=5_000))
     table = read_table(source, parse_policy(POLICY).schema).table
@@ -203,7 +207,9 @@ def test_a_result_that_finds_no_room_says_so(small_disk, tmp_path, ending):
 
 
 @pytest.mark.timeout(900)
-def test_a_job_that_runs_out_of_a_real_disk_says_so_and_succeeds_when_there_is_room(small_disk, tmp_path):
+def test_a_job_that_runs_out_of_a_real_disk_says_so_and_succeeds_when_there_is_room(
+    small_disk: Any, tmp_path: Path
+) -> None:
     """Through the whole service: there is room for the upload and for the database, and not for the result."""
     service = ServiceProcess(small_disk / "data", job_workers=1)
     service.log = tmp_path / "service.log"
@@ -231,12 +237,12 @@ def test_a_job_that_runs_out_of_a_real_disk_says_so_and_succeeds_when_there_is_r
         assert wait_for(service.client, second, seconds=480)["state"] == "succeeded"
 
 
-def test_a_job_whose_directory_cannot_be_made_is_given_back(open_client, monkeypatch):
+def test_a_job_whose_directory_cannot_be_made_is_given_back(open_client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = open_client().app.state.service
     job = Job(new_id(), "local", "anonymize", "queued", "shop", time.time(), policy="{}", inputs={"table": "t.csv"})
     service.store.add(job, most=9)
 
-    def full(*_):
+    def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "full")
 
     monkeypatch.setattr(type(service.files), "new_result", full)
@@ -248,7 +254,7 @@ def test_a_job_whose_directory_cannot_be_made_is_given_back(open_client, monkeyp
 # ---- nothing raw stays behind
 
 
-def test_an_upload_is_left_alone_however_long_it_takes(tmp_path):
+def test_an_upload_is_left_alone_however_long_it_takes(tmp_path: Path) -> None:
     files, job_id = JobFiles(tmp_path), new_id()
     with files.uploading(job_id) as path:
         (path / "table.part").write_text("raw")
@@ -258,7 +264,7 @@ def test_an_upload_is_left_alone_however_long_it_takes(tmp_path):
     assert list(JobFiles(tmp_path).left()) == [job_id]
 
 
-def test_raw_rows_do_not_outlive_a_service_that_is_killed(tmp_path):
+def test_raw_rows_do_not_outlive_a_service_that_is_killed(tmp_path: Path) -> None:
     service = ServiceProcess(tmp_path / "data", job_workers=0).start()
     head = "POST /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: multipart/form-data; boundary=b\r\n"
     begun = '--b\r\nContent-Disposition: form-data; name="table"; filename="t"\r\n\r\nid,age\n'
@@ -277,25 +283,25 @@ def test_raw_rows_do_not_outlive_a_service_that_is_killed(tmp_path):
 # ---- small things
 
 
-def test_the_database_is_private_whatever_the_directory(open_client, tmp_path):
+def test_the_database_is_private_whatever_the_directory(open_client: Any, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o755)
     open_client()
     for path in (tmp_path / "data").glob("portcullis.db*"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
 
 
-def test_a_tokens_file_is_private(tmp_path, portcullis):
+def test_a_tokens_file_is_private(tmp_path: Path, portcullis: Any) -> None:
     assert portcullis("token", "new", "alice", "--append", tmp_path / "tokens").exit_code == 0
     assert stat.S_IMODE((tmp_path / "tokens").stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("address", ["file:///etc/passwd", "ftp://host", "host:9400", "http://"])
-def test_a_worker_is_asked_over_http_only(tmp_path, address):
+def test_a_worker_is_asked_over_http_only(tmp_path: Path, address: str) -> None:
     with pytest.raises(ValueError, match="workers"):
         ServiceSettings(data=tmp_path, workers=(address,))
 
 
-def test_no_proxy_is_asked_about_workers(monkeypatch):
+def test_no_proxy_is_asked_about_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as proxy:
         proxy.settimeout(0.2)
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
@@ -318,26 +324,26 @@ def test_no_proxy_is_asked_about_workers(monkeypatch):
         ("PATCH", "/v1/policies/checks", "DELETE, GET, HEAD, PUT"),
     ],
 )
-def test_a_method_that_is_not_allowed_is_told_so(client, method, path, allowed):
+def test_a_method_that_is_not_allowed_is_told_so(client: Any, method: str, path: str, allowed: str) -> None:
     answer = client.request(method, path)
     assert (answer.status_code, kind_of(answer), answer.headers["Allow"]) == (405, "method-not-allowed", allowed)
 
 
 @pytest.mark.parametrize("body", [b"", b" \n"])
-def test_a_check_without_a_body_is_refused(client, body):
+def test_a_check_without_a_body_is_refused(client: Any, body: bytes) -> None:
     answer = client.post("/v1/policies/check", content=body)
     assert (answer.status_code, kind_of(answer)) == (400, "bad-request")
 
 
 @pytest.mark.parametrize("length", [70, 71, 5_000])
-def test_a_boundary_is_as_long_as_the_standard_says(client, length):
+def test_a_boundary_is_as_long_as_the_standard_says(client: Any, length: int) -> None:
     kind = {"Content-Type": f"multipart/form-data; boundary={'b' * length}"}
     answer = client.post("/v1/jobs", content=b"", headers=kind)
     assert (answer.status_code, "1 to 70" in answer.text) == ((422, False) if length == 70 else (400, True))
 
 
 @pytest.mark.parametrize("digits", [400, 401, 5_000])
-def test_a_long_number_is_refused(client, digits):
+def test_a_long_number_is_refused(client: Any, digits: int) -> None:
     policy = POLICY.replace("max: 120", f"max: {'9' * digits}")
     for sent in (policy, '{"schema": {}, "guarantee": {"k": ' + "9" * digits + "}}"):
         found = client.post("/v1/policies/check", content=sent)
@@ -347,7 +353,7 @@ def test_a_long_number_is_refused(client, digits):
 
 
 @pytest.mark.parametrize("cursor", ["bmFuIHg=", "aW5mIGE=", "MSAA", "MSBh"])
-def test_a_cursor_of_somebody_else_is_refused(client, cursor):
+def test_a_cursor_of_somebody_else_is_refused(client: Any, cursor: str) -> None:
     assert client.get("/v1/jobs", params={"after": cursor}).status_code == 422
 
 
@@ -355,7 +361,7 @@ def test_a_cursor_of_somebody_else_is_refused(client, cursor):
 
 
 @pytest.fixture(scope="module")
-def strict(tmp_path_factory):
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     service = ServiceProcess(
         tmp_path_factory.mktemp("strict") / "data", job_workers=0, header_seconds=1, max_connections=8
     ).start()
@@ -363,7 +369,7 @@ def strict(tmp_path_factory):
     service.stop()
 
 
-def closed(client):
+def closed(client: Any) -> Any:
     try:
         return client.recv(65_536) == b""
     except ConnectionResetError:
@@ -371,14 +377,14 @@ def closed(client):
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "])
-def test_who_does_not_finish_a_head_is_not_waited_for(strict, sent):
+def test_who_does_not_finish_a_head_is_not_waited_for(strict: Any, sent: bytes) -> None:
     with socket.create_connection(("127.0.0.1", strict.port), timeout=60) as client:
         client.sendall(sent)
         assert closed(client)
 
 
 @pytest.mark.parametrize("sent", [b"GET / HT", b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "])
-def test_nor_who_does_not_finish_the_head_of_a_further_request(strict, sent):
+def test_nor_who_does_not_finish_the_head_of_a_further_request(strict: Any, sent: bytes) -> None:
     with socket.create_connection(("127.0.0.1", strict.port), timeout=60) as client:
         client.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         answer = b""
@@ -390,7 +396,7 @@ def test_nor_who_does_not_finish_the_head_of_a_further_request(strict, sent):
         assert time.monotonic() - began < 20, "it is not the end of an idle connection, which comes after 30 s"
 
 
-def test_there_are_so_many_connections_and_no_more(tmp_path):
+def test_there_are_so_many_connections_and_no_more(tmp_path: Path) -> None:
     """Those that are there are served; those that come are not."""
     service = ServiceProcess(tmp_path / "data", job_workers=0, header_seconds=600, max_connections=8).start()
     service.client.close()
@@ -399,9 +405,9 @@ def test_there_are_so_many_connections_and_no_more(tmp_path):
         clients = [
             stack.enter_context(socket.create_connection(("127.0.0.1", service.port), timeout=60)) for _ in range(30)
         ]
-        gone = set()
+        gone: set[Any] = set()
 
-        def look():
+        def look() -> Any:
             gone.update(client for client in select.select(clients, [], [], 0)[0] if closed(client))
             return len(gone) >= 22
 
@@ -413,7 +419,7 @@ def test_there_are_so_many_connections_and_no_more(tmp_path):
             assert client.recv(65_536).startswith(b"HTTP/1.1 200 ")
 
 
-def test_a_request_with_two_lengths_ends_its_connection(strict):
+def test_a_request_with_two_lengths_ends_its_connection(strict: Any) -> None:
     head = "POST /v1/policies/check HTTP/1.1\r\nHost: 127.0.0.1\r\n"
     with socket.create_connection(("127.0.0.1", strict.port), timeout=60) as client:
         client.sendall(f"{head}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".encode())
@@ -424,6 +430,6 @@ def test_a_request_with_two_lengths_ends_its_connection(strict):
     assert b"connection: close" in answer.lower()
 
 
-def test_files_of_a_job_are_not_left_by_a_refused_upload(client):
+def test_files_of_a_job_are_not_left_by_a_refused_upload(client: Any) -> None:
     assert client.post("/v1/jobs", files=parts(policy="name: x")).status_code == 422
     assert not any(path.is_dir() for path in Path(client.app.state.service.settings.data, "jobs").iterdir())

@@ -2,6 +2,8 @@
 
 import socket
 import threading
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -12,11 +14,11 @@ from service.worker.status import StatusServer
 class Told:
     """What a worker's metrics say."""
 
-    def __init__(self, stream, ready=True):
+    def __init__(self, stream: Any, ready: bool = True) -> None:
         self._stream = stream
         self._ready = ready
 
-    def status(self):
+    def status(self) -> Any:
         return {
             "stream": self._stream,
             "input": "orders.raw",
@@ -34,14 +36,14 @@ class Told:
 
 
 @pytest.fixture
-def workers():
-    servers = [StatusServer(Told(*what), "127.0.0.1", 0) for what in (("orders",), ("orders", False), ("clicks",))]
+def workers() -> Iterator[Any]:
+    servers = [StatusServer(Told(*what), "127.0.0.1", 0) for what in (("orders",), ("orders", False), ("clicks",))]  # type: ignore[arg-type]
     yield tuple(f"http://127.0.0.1:{server.port}" for server in servers)
     for server in servers:
         server.close()
 
 
-def test_streams_are_gathered_from_their_workers(open_client, workers):
+def test_streams_are_gathered_from_their_workers(open_client: Any, workers: Any) -> None:
     nobody = f"http://127.0.0.1:{free_port()}"
     client = open_client(workers=(*workers, nobody))
     told = client.get("/v1/streams").json()
@@ -56,7 +58,9 @@ def test_streams_are_gathered_from_their_workers(open_client, workers):
     assert client.get("/v1/streams/unknown").status_code == 404
 
 
-def test_a_worker_that_talks_nonsense_counts_as_silent(open_client, monkeypatch, workers):
+def test_a_worker_that_talks_nonsense_counts_as_silent(
+    open_client: Any, monkeypatch: pytest.MonkeyPatch, workers: Any
+) -> None:
     monkeypatch.setattr(Told, "status", lambda _: {"stream": "orders", "ready": "perhaps"})
     assert open_client(workers=workers[:1]).get("/v1/streams").json() == {"streams": [], "silent": [workers[0]]}
 
@@ -75,10 +79,10 @@ def test_a_worker_that_talks_nonsense_counts_as_silent(open_client, monkeypatch,
     ],
     ids=["nested", "number", "bytes", "short", "status", "line", "headers", "nothing"],
 )
-def test_whatever_listens_where_a_worker_should_be_counts_as_silent(open_client, said):
+def test_whatever_listens_where_a_worker_should_be_counts_as_silent(open_client: Any, said: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
 
-        def answer():
+        def answer() -> None:
             asking, _ = other.accept()
             with asking:
                 asking.recv(65_536)
@@ -91,5 +95,5 @@ def test_whatever_listens_where_a_worker_should_be_counts_as_silent(open_client,
         thread.join()
 
 
-def test_without_workers_there_are_no_streams(client):
+def test_without_workers_there_are_no_streams(client: Any) -> None:
     assert client.get("/v1/streams").json() == {"streams": [], "silent": []}

@@ -2,16 +2,19 @@
 
 import ssl
 import subprocess
+from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
-from api_world import ServiceProcess, submit, wait_for
+
+from tests.service.api.api_world import ServiceProcess, submit, wait_for
 
 pytestmark = [pytest.mark.needs_tool("openssl"), pytest.mark.xdist_group("tls")]
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A self-signed certificate for 127.0.0.1, and its key."""
     folder = tmp_path_factory.mktemp("tls")
     chain, key = folder / "chain.pem", folder / "key.pem"
@@ -22,7 +25,7 @@ def certificate(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def secure(tmp_path_factory, certificate):
+def secure(tmp_path_factory: pytest.TempPathFactory, certificate: Any) -> Iterator[Any]:
     """A service that speaks TLS."""
     chain, key = certificate
     trusted = ssl.create_default_context(cafile=chain)
@@ -33,18 +36,18 @@ def secure(tmp_path_factory, certificate):
     running.stop()
 
 
-def test_a_job_goes_over_tls(secure):
+def test_a_job_goes_over_tls(secure: Any) -> None:
     done = wait_for(secure.client, submit(secure.client))
     assert done["state"] == "succeeded"
     answer = secure.client.get(done["links"]["result"])
     assert answer.headers["strict-transport-security"] == "max-age=31536000"
 
 
-def test_nothing_is_answered_without_tls(secure):
+def test_nothing_is_answered_without_tls(secure: Any) -> None:
     with pytest.raises(httpx.TransportError):
         httpx.get(f"http://127.0.0.1:{secure.port}/healthz")
 
 
-def test_who_does_not_trust_the_certificate_gets_nothing(secure):
+def test_who_does_not_trust_the_certificate_gets_nothing(secure: Any) -> None:
     with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
         httpx.get(f"https://127.0.0.1:{secure.port}/healthz")

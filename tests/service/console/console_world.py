@@ -9,8 +9,10 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 from selenium import webdriver
@@ -43,7 +45,7 @@ def portcullis(*arguments: str) -> list[str]:
 
 
 @contextmanager
-def serving(directory: Path, workers: list[str]):
+def serving(directory: Path, workers: list[str]) -> Iterator[Any]:
     """A service with one token; gives its address and the token."""
     tokens = directory / "tokens.jsonl"
     making = portcullis("token", "new", "tester", "--scope", "admin", "--append", str(tokens))
@@ -62,7 +64,7 @@ def serving(directory: Path, workers: list[str]):
         process.wait(120)
 
 
-def _until_ready(url: str, process: subprocess.Popen, log: Path) -> None:
+def _until_ready(url: str, process: subprocess.Popen, log: Path) -> None:  # type: ignore[type-arg]
     for _ in range(10 * PATIENCE):
         assert process.poll() is None, log.read_text()[-2000:]
         try:
@@ -88,7 +90,7 @@ def anonymized(url: str, secret: str) -> bytes:
 
 
 @contextmanager
-def stopped_worker():
+def stopped_worker() -> Iterator[Any]:
     """The status page of a worker whose only partition waits for an operator; gives its address."""
     topics = {**POLICY["stream"], "input": "returns.raw", "output": "returns.safe"}
     policy = {**POLICY, "name": "returns", "stream": topics}
@@ -112,7 +114,7 @@ def stopped_worker():
 
 
 @contextmanager
-def chromium(directory: Path):
+def chromium(directory: Path) -> Iterator[Any]:
     """A browser with an empty profile that saves what it downloads in `directory`."""
     options = webdriver.ChromeOptions()
     found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
@@ -130,7 +132,7 @@ def chromium(directory: Path):
 class Console:
     """The page, as somebody uses it."""
 
-    def __init__(self, driver, url: str, secret: str, saved: Path) -> None:
+    def __init__(self, driver: Any, url: str, secret: str, saved: Path) -> None:
         self.driver = driver
         self.url = url
         self.saved = saved
@@ -146,24 +148,24 @@ class Console:
         self.driver.refresh()
         self.until(lambda: not self.one(f"#panel-{tab}").get_attribute("hidden"))
 
-    def js(self, script: str, *arguments: object):
+    def js(self, script: str, *arguments: object) -> Any:
         return self.driver.execute_script(script, *arguments)
 
-    def module(self, name: str, expression: str):
+    def module(self, name: str, expression: str) -> Any:
         """The value of an expression over one of the page's modules, called `it`."""
         script = f"import('/{name}').then((it) => arguments[0](JSON.stringify({expression})))"
         return json.loads(self.driver.execute_async_script(script))
 
-    def one(self, selector: str):
+    def one(self, selector: str) -> Any:
         return self.driver.find_element(By.CSS_SELECTOR, selector)
 
-    def all(self, selector: str):
+    def all(self, selector: str) -> Any:
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def text(self, selector: str) -> str:
         return self.js("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
 
-    def until(self, done, seconds: float = 120):
+    def until(self, done: Any, seconds: float = 120) -> Any:
         # The page may draw itself anew between finding an element and looking at it.
         waiting = WebDriverWait(
             self.driver, seconds, poll_frequency=0.1, ignored_exceptions=[StaleElementReferenceException]
@@ -176,7 +178,7 @@ class Console:
         except TimeoutException:
             raise AssertionError(f"{selector} shows {self.text(selector)!r}, not {words!r}") from None
 
-    def field(self, panel: str, label: str):
+    def field(self, panel: str, label: str) -> Any:
         """The visible field with this label."""
         labels = self.all(f"#panel-{panel} label")
         found = next(one for one in labels if one.text == label and one.is_displayed())

@@ -4,11 +4,14 @@ import csv
 import io
 import json
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from console_world import ADULT, HIERARCHIES, PATIENCE, anonymized
 from selenium.webdriver.common.keys import Keys
+
+from tests.service.console.console_world import ADULT, HIERARCHIES, PATIENCE, anonymized
 
 pytestmark = [
     pytest.mark.browser,
@@ -20,7 +23,7 @@ TABS = ("streams", "jobs", "policies", "audit")
 
 
 @pytest.fixture(scope="session")
-def large(tmp_path_factory):
+def large(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A table that takes long enough to be cancelled."""
     with (ADULT / "people.csv").open(newline="") as file:
         head, *rows = csv.reader(file)
@@ -32,7 +35,7 @@ def large(tmp_path_factory):
     return path
 
 
-def test_a_live_stream_shows_what_goes_in_and_out_and_what_it_achieves(console):
+def test_a_live_stream_shows_what_goes_in_and_out_and_what_it_achieves(console: Any) -> None:
     console.open("streams")
     orders = '[aria-label="Stream orders"]'
     console.until_text(f"{orders} .badge", "ready")
@@ -55,14 +58,14 @@ def test_a_live_stream_shows_what_goes_in_and_out_and_what_it_achieves(console):
     console.picture("streams-light")
 
 
-def test_a_stopped_partition_stands_out_and_says_why(console):
+def test_a_stopped_partition_stands_out_and_says_why(console: Any) -> None:
     console.open("streams")
     returns = '[aria-label="Stream returns"]'
     console.until_text(f"{returns} [role=alert]", "Partition 3 is stopped: the next event is gone from the input")
     assert console.text(f"{returns} .badge") == "not ready: 1 partition is stopped"
 
 
-def test_a_job_is_submitted_watched_read_and_saved(console):
+def test_a_job_is_submitted_watched_read_and_saved(console: Any) -> None:
     console.open("jobs")
     console.submit()
     job = console.newest_job("succeeded")
@@ -89,7 +92,7 @@ def test_a_job_is_submitted_watched_read_and_saved(console):
     assert "person" not in json.loads(lines[0])
 
 
-def test_a_running_job_with_another_guarantee_is_cancelled_and_deleted(console, large):
+def test_a_running_job_with_another_guarantee_is_cancelled_and_deleted(console: Any, large: Any) -> None:
     console.open("jobs")
     console.pick("jobs", "Guarantee", "sabre")
     console.field("jobs", "t").send_keys("0.1")
@@ -107,7 +110,7 @@ def test_a_running_job_with_another_guarantee_is_cancelled_and_deleted(console, 
     console.until(lambda: not console.all(job))
 
 
-def test_progress_is_shown_without_events_too(console):
+def test_progress_is_shown_without_events_too(console: Any) -> None:
     console.driver.execute_cdp_cmd("Network.enable", {})
     console.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*/events"]})
     try:
@@ -118,7 +121,7 @@ def test_progress_is_shown_without_events_too(console):
         console.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
 
 
-def test_a_guarantee_that_cannot_be_met_is_answered_with_place_and_reason(console, tmp_path):
+def test_a_guarantee_that_cannot_be_met_is_answered_with_place_and_reason(console: Any, tmp_path: Path) -> None:
     console.open("jobs")
     broken = tmp_path / "policy.yaml"
     broken.write_text((ADULT / "policy.yaml").read_text().replace("k: 5", "k: 0"))
@@ -129,7 +132,7 @@ def test_a_guarantee_that_cannot_be_met_is_answered_with_place_and_reason(consol
     assert "; nearest that works: 1" in shown
 
 
-def test_a_job_that_fails_says_why_and_shows_no_value(console, tmp_path):
+def test_a_job_that_fails_says_why_and_shows_no_value(console: Any, tmp_path: Path) -> None:
     console.open("jobs")
     table = tmp_path / "people.csv"
     lines = (ADULT / "people.csv").read_text().splitlines()
@@ -140,7 +143,7 @@ def test_a_job_that_fails_says_why_and_shows_no_value(console, tmp_path):
     assert "Xyzzy" not in console.driver.page_source
 
 
-def test_files_can_be_dropped_together(console):
+def test_files_can_be_dropped_together(console: Any) -> None:
     console.open("jobs")
     names = ["people.csv", "policy.yaml", "education.csv"]
     console.js(
@@ -161,7 +164,7 @@ def test_files_can_be_dropped_together(console):
     assert console.js(held, console.field("jobs", "Hierarchy files")) == ["education.csv"]
 
 
-def test_every_algorithm_has_a_form_for_its_parameters(console):
+def test_every_algorithm_has_a_form_for_its_parameters(console: Any) -> None:
     console.open("jobs")
     console.pick("jobs", "Guarantee", "mondrian")
     assert console.field("jobs", "k").get_attribute("min") == "1"
@@ -173,7 +176,7 @@ def test_every_algorithm_has_a_form_for_its_parameters(console):
     assert console.field("jobs", "widths").get_attribute("placeholder") == "JSON"
 
 
-def test_a_policy_is_checked_at_its_path_saved_loaded_used_and_deleted(console):
+def test_a_policy_is_checked_at_its_path_saved_loaded_used_and_deleted(console: Any) -> None:
     console.open("policies")
     console.until_text("#policy-verdict", "people: usable for tables")
     editor = console.one("#panel-policies textarea")
@@ -203,7 +206,7 @@ def test_a_policy_is_checked_at_its_path_saved_loaded_used_and_deleted(console):
     console.until(lambda: not console.all(".policies li"))
 
 
-def test_an_audit_tells_a_good_publication_from_a_bad_one(console, tmp_path, service):
+def test_an_audit_tells_a_good_publication_from_a_bad_one(console: Any, tmp_path: Path, service: Any) -> None:
     published = tmp_path / "safe.csv"
     published.write_bytes(anonymized(*service))
     console.open("audit")
@@ -225,7 +228,7 @@ def test_an_audit_tells_a_good_publication_from_a_bad_one(console, tmp_path, ser
     assert "k-anonymity" in console.text("#panel-audit table")
 
 
-def test_an_audit_by_distribution(console, tmp_path, service):
+def test_an_audit_by_distribution(console: Any, tmp_path: Path, service: Any) -> None:
     published = tmp_path / "safe.csv"
     published.write_bytes(anonymized(*service))
     with (ADULT / "people.csv").open(newline="") as file:
@@ -244,7 +247,7 @@ def test_an_audit_by_distribution(console, tmp_path, service):
     console.picture("audit-distribution")
 
 
-def test_the_token_is_asked_for_and_kept_in_this_tab_only(console):
+def test_the_token_is_asked_for_and_kept_in_this_tab_only(console: Any) -> None:
     console.open("jobs")
     console.js("sessionStorage.clear()")
     console.driver.refresh()
@@ -255,7 +258,7 @@ def test_the_token_is_asked_for_and_kept_in_this_tab_only(console):
     assert console._secret not in console.driver.current_url
 
 
-def test_the_page_works_by_keyboard(console):
+def test_the_page_works_by_keyboard(console: Any) -> None:
     console.open("streams")
     console.js("document.activeElement.blur()")
     console.keys(Keys.TAB)
@@ -277,7 +280,7 @@ def test_the_page_works_by_keyboard(console):
     assert console.js(outline) == "solid"
 
 
-def test_everything_has_a_name_for_those_who_listen(console):
+def test_everything_has_a_name_for_those_who_listen(console: Any) -> None:
     nameless = """
         const fields = [...document.querySelectorAll("input, select, textarea, button, progress, iframe")];
         const named = (it) => it.labels?.length || it.getAttribute("aria-label") || it.textContent.trim() || it.title;
@@ -289,7 +292,7 @@ def test_everything_has_a_name_for_those_who_listen(console):
         assert console.all("[role=tabpanel]:not([hidden])")[0].get_attribute("aria-labelledby") == f"tab-{tab}"
 
 
-def test_a_phone_shows_everything_without_scrolling_sideways(console):
+def test_a_phone_shows_everything_without_scrolling_sideways(console: Any) -> None:
     console.width(360)
     for tab in TABS:
         console.open(tab)
@@ -300,7 +303,7 @@ def test_a_phone_shows_everything_without_scrolling_sideways(console):
         console.picture(f"{tab}-phone")
 
 
-def test_a_phone_has_the_list_of_jobs_one_press_away(console):
+def test_a_phone_has_the_list_of_jobs_one_press_away(console: Any) -> None:
     console.width(360)
     console.open("jobs")
     console.submit()
@@ -318,7 +321,7 @@ def test_a_phone_has_the_list_of_jobs_one_press_away(console):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_in_light_and_dark(console, scheme):
+def test_text_can_be_read_in_light_and_dark(console: Any, scheme: str) -> None:
     console.prefer(scheme)
     console.open("streams")
     console.until_text('[aria-label="Stream returns"] [role=alert]', "stopped")
@@ -345,7 +348,7 @@ def test_text_can_be_read_in_light_and_dark(console, scheme):
     assert dark == (scheme == "dark")
 
 
-def test_places_are_found_in_the_text_of_a_policy(console):
+def test_places_are_found_in_the_text_of_a_policy(console: Any) -> None:
     console.open("policies")
     text = json.dumps((ADULT / "policy.yaml").read_text())
 

@@ -6,7 +6,9 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -14,7 +16,7 @@ import pytest
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "console"))
 
-from console_world import PATIENCE, Console, chromium, portcullis, serving  # noqa: E402
+from tests.service.console.console_world import PATIENCE, Console, chromium, portcullis, serving  # noqa: E402
 
 POLICY = """\
 name: chat
@@ -30,7 +32,7 @@ TABLE = "person,word\n" + "".join(
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory):
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A place for packages with one that brings the kind; the environment of processes that find it."""
     place = tmp_path_factory.mktemp("packages")
     shutil.copy(HERE / "words_kind.py", place)
@@ -44,23 +46,23 @@ def installed(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def service(installed, tmp_path_factory):
+def service(installed: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with serving(tmp_path_factory.mktemp("service"), []) as given:
         yield given
 
 
 @pytest.fixture
-def chat(tmp_path):
+def chat(tmp_path: Path) -> Any:
     (tmp_path / "policy.yaml").write_text(POLICY)
     (tmp_path / "chat.csv").write_text(TABLE)
     return tmp_path
 
 
-def run(*arguments):
+def run(*arguments: Any) -> Any:
     return subprocess.run(portcullis(*map(str, arguments)), capture_output=True, text=True, check=False)
 
 
-def test_by_commands(installed, chat):
+def test_by_commands(installed: Any, chat: Any) -> None:
     table, policy, out = chat / "chat.csv", chat / "policy.yaml", chat / "safe.csv"
     checked = run("policy", "check", policy, "--table", table)
     assert (checked.returncode, checked.stderr) == (0, "")
@@ -80,7 +82,7 @@ def test_by_commands(installed, chat):
     assert "the guarantee does not hold: usage of 3 is 3, 1 counts are not true" in wrong.stderr
 
 
-def test_what_is_wrong_is_said_in_its_own_words(installed, chat):
+def test_what_is_wrong_is_said_in_its_own_words(installed: Any, chat: Any) -> None:
     policy = chat / "policy.yaml"
     for change, problem in {
         "data: word": "data: must be one of records, words (did you mean 'words'?), given 'word'",
@@ -100,7 +102,7 @@ def test_what_is_wrong_is_said_in_its_own_words(installed, chat):
     assert "the nearest feasible value is 5" in refused.stderr
 
 
-def test_a_policy_is_proposed_and_algorithms_are_listed(installed, chat):
+def test_a_policy_is_proposed_and_algorithms_are_listed(installed: Any, chat: Any) -> None:
     (chat / "new").mkdir()
     said = run("policy", "init", chat / "chat.csv", "--out", chat / "new")
     assert said.returncode == 0, said.stderr
@@ -109,7 +111,7 @@ def test_a_policy_is_proposed_and_algorithms_are_listed(installed, chat):
     assert (listed["common_words"], listed["mondrian"]) == ("words", "records")
 
 
-def test_as_a_job_over_http(service, chat):
+def test_as_a_job_over_http(service: Any, chat: Any) -> None:
     url, secret = service
     with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {secret}"}, timeout=60) as client:
         files = {"table": ("t.csv", TABLE), "policy": ("p.yaml", POLICY)}
@@ -133,7 +135,7 @@ def test_as_a_job_over_http(service, chat):
         assert "Zq7" not in json.dumps(failed)
 
 
-def ended(client, answer):
+def ended(client: Any, answer: Any) -> Any:
     """The job once it has ended."""
     here = answer.raise_for_status().json()["links"]["self"]
     for _ in range(10 * PATIENCE):
@@ -148,9 +150,9 @@ def ended(client, answer):
 @pytest.mark.needs_tool("chromium")
 @pytest.mark.xdist_group("browser")
 @pytest.mark.timeout(600)
-def test_in_the_console(service, chat, tmp_path):
+def test_in_the_console(service: Any, chat: Any, tmp_path: Path) -> None:
     with chromium(tmp_path / "browser") as driver:
-        console = Console(driver, *service, tmp_path / "saved")
+        console = Console(driver, *service, tmp_path / "saved")  # type: ignore[call-arg]
         console.open("jobs")
         console.choose("jobs", "Table", chat / "chat.csv")
         console.choose("jobs", "Policy file", chat / "policy.yaml")

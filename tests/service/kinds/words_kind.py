@@ -1,8 +1,9 @@
 """A kind of data that nobody has heard of: who used which word. What leaves are words that k persons used."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 from pydantic import BaseModel, Field
@@ -10,14 +11,14 @@ from pydantic import BaseModel, Field
 from microdata import GuaranteeError, InfeasibleError, silent
 from microdata.sinks import write_columns
 from microdata.sources import column_chunks, reading
-from service.policy import DataKind, Problem, register
+from service.policy import DataKind, PolicyProblem, register
 from service.policy.data import Example, Refused, Verdict
 from service.policy.file import Section
 from service.report.figures import card, facts
 from service.report.page import page
 from static_algos import Catalogue, Parameters, parse
 
-WORDS = Catalogue()
+WORDS = Catalogue()  # type: ignore[var-annotated]
 
 
 class WordsSection(Section):
@@ -41,7 +42,7 @@ class WordsGuarantee(Parameters):
 
     k: int = Field(ge=1, description="persons that used a word")
 
-    def models(self, schema):
+    def models(self, schema: Any) -> Any:
         return (Usage(self.k),)
 
 
@@ -51,10 +52,10 @@ class CommonWords:
 
     guarantees = (Usage,)
 
-    def __init__(self, **given):
+    def __init__(self, **given: Any) -> None:
         self.parameters = parse(WordsGuarantee, given)
 
-    def models(self, schema):
+    def models(self, schema: Any) -> Any:
         return self.parameters.models(schema)
 
 
@@ -73,7 +74,7 @@ class CommonUse:
     """Words with the number of their persons."""
 
     rows: int
-    published: dict
+    published: dict  # type: ignore[type-arg]
     left_out: int
     verdict: Verdict
     warnings = ()
@@ -84,7 +85,7 @@ class WordsCheck:
     """What a table says about a policy."""
 
     rows: int
-    problems: tuple
+    problems: tuple  # type: ignore[type-arg]
     refused: tuple[Refused, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -103,10 +104,10 @@ class WordsProposal:
     """A policy for a table of words."""
 
     text: str
-    guesses: tuple
+    guesses: tuple  # type: ignore[type-arg]
     warnings = ()
 
-    def write(self, directory):
+    def write(self, directory: Any) -> Any:
         """Write it."""
         path = directory / "policy.yaml"
         path.write_text(self.text)
@@ -122,21 +123,21 @@ class Words(DataKind):
     algorithms = WORDS
     report_model = WordsReport
 
-    def schema(self, section, beside, problems):
+    def schema(self, section: Any, beside: Any, problems: Any) -> Any:
         if section.person == section.word:
-            problems.append(Problem("schema.word", "must be another field than the person's"))
+            problems.append(PolicyProblem("schema.word", "must be another field than the person's"))
         return section
 
-    def fields(self, schema):
+    def fields(self, schema: Any) -> Any:
         return (schema.person, schema.word)
 
-    def identity(self, schema):
+    def identity(self, schema: Any) -> Any:
         return schema.model_dump()
 
-    def check_feasible(self, models, schema):
+    def check_feasible(self, models: Any, schema: Any) -> None:
         """Any domain will do."""
 
-    def anonymize(self, policy, table, *, seed=None, progress=silent):
+    def anonymize(self, policy: Any, table: Any, *, seed: Any = None, progress: Any = silent) -> Any:
         k, used = policy.algorithm().parameters.k, self._used(policy, table, progress)
         counts = {word: len(persons) for word, persons in used.items()}
         kept = {word: count for word, count in counts.items() if count >= k}
@@ -147,55 +148,55 @@ class Words(DataKind):
             raise GuaranteeError(verdict.failures)
         return CommonUse(sum(counts.values()), kept, len(counts) - len(kept), verdict)
 
-    def write(self, policy, result, out, *, seed=None, progress=silent):
+    def write(self, policy: Any, result: Any, out: Any, *, seed: Any = None, progress: Any = silent) -> None:
         columns = pa.table({"word": list(result.published), "persons": list(result.published.values())})
         write_columns(columns.schema, columns.to_batches(), out)
 
-    def report(self, policy, result, *, seconds, repeatable=False):
+    def report(self, policy: Any, result: Any, *, seconds: Any, repeatable: bool = False) -> Any:
         words, left_out = len(result.published), result.left_out
         return WordsReport(name=policy.name, seconds=seconds, words=words, left_out=left_out)
 
-    def page(self, report):
+    def page(self, report: Any) -> Any:
         lines = [("published", str(report.words)), ("left out", str(report.left_out))]
         return page(f"Words: {report.name}", card("Words", "How many leave.", facts(("words", "number"), lines)))
 
-    def audit(self, policy, published, basis, *, progress=silent):
+    def audit(self, policy: Any, published: Any, basis: Any, *, progress: Any = silent) -> Any:
         used = self._used(policy, basis["original"], progress)
         claimed = self._columns(published, ("word", "persons"))
         counts = {word: len(persons) for word, persons in used.items()}
         return self._verdict(policy, {word: int(count) for word, count in claimed}, counts)
 
-    def check(self, policy, table, *, progress=silent):
+    def check(self, policy: Any, table: Any, *, progress: Any = silent) -> Any:
         used = self._used(policy, table, progress)
         most = max(map(len, used.values()))
-        wrong = Problem("guarantee.k", "no word has so many persons", nearest=most)
+        wrong = PolicyProblem("guarantee.k", "no word has so many persons", nearest=most)
         return WordsCheck(sum(map(len, used.values())), (wrong,) if most < policy.parameters.k else ())
 
-    def propose(self, sample, name):
+    def propose(self, sample: Any, name: Any) -> Any:
         if set(sample.columns.column_names) != {"person", "word"}:
             return None
         schema = "schema: {person: person, word: word}"
         text = f"name: {name}\ndata: words\n{schema}\nguarantee: {{algorithm: common_words, k: 2}}\n"
         return WordsProposal(text, (WordsGuess("person", "person"), WordsGuess("word", "word")))
 
-    def examples(self):
+    def examples(self) -> Iterator[Any]:
         schema, guarantee = {"person": "p", "word": "w"}, {"algorithm": "common_words", "k": 2}
         policy = {"name": "words", "data": "words", "schema": schema, "guarantee": guarantee}
         yield Example(policy, "p,w\n1,tea\n2,tea\n")
 
-    def _used(self, policy, path, progress):
+    def _used(self, policy: Any, path: Any, progress: Any) -> Any:
         used = defaultdict(set)
         for person, word in self._columns(path, self.fields(policy.schema)):
             used[word].add(person)
         progress("read", len(used), len(used))
         return used
 
-    def _columns(self, path, names):
+    def _columns(self, path: Any, names: Any) -> Iterator[Any]:
         with reading(path):
             for chunk in column_chunks(path, names):
                 yield from zip(*(chunk.columns.column(name).to_pylist() for name in names), strict=True)
 
-    def _verdict(self, policy, claimed, counts):
+    def _verdict(self, policy: Any, claimed: Any, counts: Any) -> Any:
         (model,) = policy.models()
         least = min((counts.get(word, 0) for word in claimed), default=0)
         false = sum(counts.get(word, 0) != count for word, count in claimed.items())

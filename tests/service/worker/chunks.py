@@ -1,5 +1,7 @@
 """An engine that is too simple to be wrong: it releases whatever it holds as soon as that is k persons."""
 
+from typing import Any
+
 import numpy as np
 
 from microdata import Boxes
@@ -13,7 +15,7 @@ class ChunksParameters(StreamParameters):
     seconds: float | None = None
 
     @property
-    def hold(self):
+    def hold(self) -> Any:
         return Hold(self.delta, self.seconds)
 
 
@@ -21,9 +23,10 @@ class Chunks(Engine):
     """Releases what it holds when that is k persons; suppresses what waits too long."""
 
     Parameters = ChunksParameters
+    parameters: ChunksParameters
     guarantees = (KAnonymity,)
 
-    def __init__(self, schema, **given):
+    def __init__(self, schema: Any, **given: Any) -> None:
         super().__init__(schema, **given)
         self._held = Batch(
             np.empty(0, np.int64),
@@ -33,10 +36,10 @@ class Chunks(Engine):
             np.empty((0, len(schema.sensitive)), np.int32),
         )
 
-    def models(self):
+    def models(self) -> Any:
         return (KAnonymity(self.parameters.k),)
 
-    def push(self, batch):
+    def push(self, batch: Any) -> Any:
         releases = []
         for row in range(len(batch)):
             self._held = _join(self._held, _rows(batch, slice(row, row + 1)))
@@ -47,36 +50,36 @@ class Chunks(Engine):
                 releases.append(self._give_up(late))
         return _concat(self.schema, releases)
 
-    def advance(self, position):
+    def advance(self, position: Any) -> Any:
         late = self._held.positions < position - self.parameters.delta
         return _concat(self.schema, [self._give_up(late)] if late.any() else [])
 
-    def expire(self, now):
+    def expire(self, now: Any) -> Any:
         seconds = self.parameters.seconds
         late = self._held.times < now - seconds if seconds is not None else np.zeros(len(self._held), bool)
         return _concat(self.schema, [self._give_up(late)] if late.any() else [])
 
-    def flush(self):
+    def flush(self) -> Any:
         everything = np.ones(len(self._held), bool)
         return _concat(self.schema, [self._give_up(everything)] if everything.any() else [])
 
-    def pending(self):
+    def pending(self) -> Any:
         return self._held.positions
 
-    def needed_from(self):
+    def needed_from(self) -> Any:
         return int(self._held.positions[0]) if len(self._held) else None
 
-    def snapshot(self):
+    def snapshot(self) -> Any:
         return {"held": self._held.positions}
 
-    def restore(self, snapshot, rows):
+    def restore(self, snapshot: Any, rows: Any) -> None:
         wanted = np.isin(rows.positions, snapshot["held"])
         self._held = _rows(rows, wanted)
 
-    def status(self):
+    def status(self) -> Any:
         return {"open_clusters": float(len(self._held) > 0)}
 
-    def _let_go(self):
+    def _let_go(self) -> Any:
         held, self._held = self._held, _rows(self._held, slice(0, 0))
         box = Boxes.around(self.schema, held.quasi, np.zeros(len(held), np.int32), 1).widened()
         order = np.argsort(self.words(len(held)))
@@ -91,13 +94,13 @@ class Chunks(Engine):
             np.empty(0, np.int64),
         )
 
-    def _give_up(self, late):
+    def _give_up(self, late: Any) -> Any:
         gone = self._held.positions[late]
         self._held = _rows(self._held, ~late)
         return _concat(self.schema, [], gone)
 
 
-def _rows(batch, chosen):
+def _rows(batch: Any, chosen: Any) -> Any:
     return Batch(
         batch.positions[chosen],
         batch.times[chosen],
@@ -107,11 +110,11 @@ def _rows(batch, chosen):
     )
 
 
-def _join(one, two):
+def _join(one: Any, two: Any) -> Any:
     return Batch(*(np.concatenate((getattr(one, name), getattr(two, name))) for name in Batch.__dataclass_fields__))
 
 
-def _concat(schema, releases, suppressed=()):
+def _concat(schema: Any, releases: Any, suppressed: Any = ()) -> Any:
     box = np.empty((0, len(schema.quasi)))
     starts = np.cumsum([0, *(len(r.members) for r in releases if len(r))])
     return Release(

@@ -3,13 +3,12 @@
 import json
 import logging
 import threading
+from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import pytest
-from chunks import Chunks
-from paper_kafka import Paper
 from prometheus_client import generate_latest
-from test_crashes import SCHEMA
 
 from microdata import GuaranteeError
 from service.kafka import AbortableError, FatalError, Partition, RetriableError, UnclearError
@@ -19,12 +18,15 @@ from service.worker.settings import WorkerSettings
 from service.worker.state import State
 from service.worker.stream import Stream
 from stream_algos import Castle
+from tests.service.worker.chunks import Chunks
+from tests.service.worker.paper_kafka import Paper
+from tests.service.worker.test_crashes import SCHEMA
 
 RAW, RAW_1 = Partition("raw", 0), Partition("raw", 1)
 STATE = "portcullis.safe.state"
 
 
-def event(trace, person, **other):
+def event(trace: Any, person: Any, **other: Any) -> Any:
     fields = {"who": person, "age": 7, "city": "a", "item": "x", "trace": trace}
     return None, json.dumps(fields | other).encode()
 
@@ -32,10 +34,18 @@ def event(trace, person, **other):
 class Hall:
     """A worker on paper, turned by hand."""
 
-    def __init__(self, partitions=1, paper=None, start="earliest", kind=Chunks, settings=None, **engine):
+    def __init__(
+        self,
+        partitions: int = 1,
+        paper: Any = None,
+        start: Any = "earliest",
+        kind: Any = Chunks,
+        settings: Any = None,
+        **engine: Any,
+    ) -> None:
         self.paper, self.now = paper or Paper(partitions), 1000.0
-        engine = partial(kind, SCHEMA, **{"k": 2, **engine})
-        self.stream = Stream("s", "raw", "safe", SCHEMA, engine().models(), engine, "f", start, dead_letters="dead")
+        make = partial(kind, SCHEMA, **{"k": 2, **engine})
+        self.stream = Stream("s", "raw", "safe", SCHEMA, make().models(), make, "f", start, dead_letters="dead")
         self.worker = Worker(
             self.stream, self.paper, WorkerSettings(**settings or {}), Metrics(self.stream), clock=lambda: self.now
         )
@@ -43,10 +53,10 @@ class Hall:
         self.worker._owned.join()
         self.paper.assign(*range(partitions))
 
-    def feed(self, *events, place=RAW):
-        self.paper.logs[place] += events
+    def feed(self, *events: Any, place: Any = RAW) -> None:
+        self.paper.logs[place].extend(events)
 
-    def cycle(self, count=1):
+    def cycle(self, count: int = 1) -> None:
         """Cycles of one poll each."""
         once = threading.Event()
         once.set()
@@ -54,21 +64,21 @@ class Hall:
             self.paper.calls.clear()
             self.worker._cycle(once)
 
-    def names(self):
+    def names(self) -> Any:
         return [call[0] for call in self.paper.calls]
 
-    def output(self):
+    def output(self) -> Any:
         return [json.loads(value) for n in range(2) for _, value in self.paper.logs[Partition("safe", n)]]
 
 
 @pytest.fixture
-def hall():
+def hall() -> Iterator[Any]:
     hall = Hall()
     yield hall
     hall.worker.close()
 
 
-def test_a_claim_comes_before_anything_is_taken(hall):
+def test_a_claim_comes_before_anything_is_taken(hall: Any) -> None:
     hall.feed(event(0, 0))
     hall.cycle()
     names = hall.names()
@@ -78,7 +88,9 @@ def test_a_claim_comes_before_anything_is_taken(hall):
     assert len(hall.paper.logs[Partition(STATE, 0)]) == 1
 
 
-def test_a_transaction_opens_after_the_poll_and_its_token_and_waits_for_the_state_before_the_offsets(hall, monkeypatch):
+def test_a_transaction_opens_after_the_poll_and_its_token_and_waits_for_the_state_before_the_offsets(
+    hall: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1), (None, b"poison"))
     encode = State.encode
@@ -110,7 +122,9 @@ def test_a_transaction_opens_after_the_poll_and_its_token_and_waits_for_the_stat
 
 
 @pytest.mark.parametrize(("generation", "member"), [(-1, "me"), (-1, ""), (3, "")])
-def test_a_token_that_proves_nothing_opens_no_transaction_and_everything_is_forgotten(hall, generation, member):
+def test_a_token_that_proves_nothing_opens_no_transaction_and_everything_is_forgotten(
+    hall: Any, generation: int, member: str
+) -> None:
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1))
     hall.paper.generation, hall.paper.member = generation, member
@@ -122,7 +136,7 @@ def test_a_token_that_proves_nothing_opens_no_transaction_and_everything_is_forg
     assert len(hall.output()) == 1
 
 
-def test_a_partition_revoked_in_the_middle_of_a_cycle_is_dropped_with_what_it_took():
+def test_a_partition_revoked_in_the_middle_of_a_cycle_is_dropped_with_what_it_took() -> None:
     hall = Hall(2)
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1))
@@ -138,7 +152,7 @@ def test_a_partition_revoked_in_the_middle_of_a_cycle_is_dropped_with_what_it_to
     hall.worker.close()
 
 
-def test_what_the_member_does_not_own_is_not_committed_even_if_nobody_said_so(hall):
+def test_what_the_member_does_not_own_is_not_committed_even_if_nobody_said_so(hall: Any) -> None:
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1))
     hall.worker._take_some(0)
@@ -147,7 +161,7 @@ def test_what_the_member_does_not_own_is_not_committed_even_if_nobody_said_so(ha
     assert "begin" not in hall.names()
 
 
-def test_a_partition_that_comes_back_starts_from_what_is_durable(hall):
+def test_a_partition_that_comes_back_starts_from_what_is_durable(hall: Any) -> None:
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1))
     hall.worker._take_some(0)
@@ -174,7 +188,9 @@ FAILURES = {
 
 @pytest.mark.parametrize("when", ["it is decided", "it is published"])
 @pytest.mark.parametrize("call", FAILURES)
-def test_no_failure_says_a_value_anywhere_or_costs_or_doubles_an_event(call, when, caplog):
+def test_no_failure_says_a_value_anywhere_or_costs_or_doubles_an_event(
+    call: Any, when: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """Every value that comes in is marked; logs, metrics, status, dead letters and state hold no mark."""
     hall, marked = Hall(k=3), "s3cr3t"
     caplog.set_level(logging.DEBUG)
@@ -211,7 +227,9 @@ def test_no_failure_says_a_value_anywhere_or_costs_or_doubles_an_event(call, whe
     hall.worker.close()
 
 
-def test_a_state_that_outgrows_its_limit_stops_its_partition_before_anything_is_decided(monkeypatch):
+def test_a_state_that_outgrows_its_limit_stops_its_partition_before_anything_is_decided(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     hall, encode = Hall(2), State.encode
     hall.cycle()
     limit = hall.worker._settings.max_state_bytes
@@ -225,13 +243,13 @@ def test_a_state_that_outgrows_its_limit_stops_its_partition_before_anything_is_
     hall.worker.close()
 
 
-def test_an_engine_that_refuses_its_own_release_stops_its_partition_only(monkeypatch):
+def test_an_engine_that_refuses_its_own_release_stops_its_partition_only(monkeypatch: pytest.MonkeyPatch) -> None:
     hall = Hall(2)
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1))
     hall.feed(event(10, 0), event(11, 1), place=RAW_1)
 
-    def broken(batch):
+    def broken(batch: Any) -> None:
         raise GuaranteeError("1 class")
 
     monkeypatch.setattr(hall.worker._owned.running[RAW].engine, "push", broken)
@@ -244,7 +262,9 @@ def test_an_engine_that_refuses_its_own_release_stops_its_partition_only(monkeyp
     hall.worker.close()
 
 
-def test_what_would_be_due_before_the_next_cycle_is_decided_in_this_one_and_a_thin_partition_draws_a_warning(caplog):
+def test_what_would_be_due_before_the_next_cycle_is_decided_in_this_one_and_a_thin_partition_draws_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     hall = Hall(k=5, seconds=10.0)
     hall.cycle()
     for number in range(3):
@@ -262,7 +282,7 @@ def test_what_would_be_due_before_the_next_cycle_is_decided_in_this_one_and_a_th
 
 
 @pytest.mark.parametrize(("on_stop", "left", "kept"), [("keep", 0, 4), ("flush", 4, 0)])
-def test_a_stop_keeps_what_is_pending_or_publishes_what_it_flushes(on_stop, left, kept):
+def test_a_stop_keeps_what_is_pending_or_publishes_what_it_flushes(on_stop: str, left: int, kept: int) -> None:
     hall = Hall(kind=Castle, delta=100, settings={"on_stop": on_stop})
     hall.cycle()
     hall.feed(*[event(number, number) for number in range(4)])
@@ -273,7 +293,7 @@ def test_a_stop_keeps_what_is_pending_or_publishes_what_it_flushes(on_stop, left
     hall.worker.close()
 
 
-def test_a_stop_publishes_what_is_decided(hall):
+def test_a_stop_publishes_what_is_decided(hall: Any) -> None:
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1), event(2, 2))
     hall.cycle()
@@ -284,7 +304,7 @@ def test_a_stop_publishes_what_is_decided(hall):
 
 
 @pytest.mark.parametrize("restart", [False, True])
-def test_rows_leave_in_the_shuffled_order_of_their_decision_whoever_publishes_it(restart):
+def test_rows_leave_in_the_shuffled_order_of_their_decision_whoever_publishes_it(restart: bool) -> None:
     hall = Hall(k=9)
     hall.cycle()
     hall.feed(*[event(number, number) for number in range(9)])
@@ -300,13 +320,13 @@ def test_rows_leave_in_the_shuffled_order_of_their_decision_whoever_publishes_it
 
 
 @pytest.mark.parametrize("limit", [50_000, 99_000_000])
-def test_messages_are_as_large_as_both_topic_and_client_take(limit):
+def test_messages_are_as_large_as_both_topic_and_client_take(limit: int) -> None:
     hall = Hall(paper=Paper(1, **{"max.message.bytes": str(limit)}))
     assert hall.worker._connections.topics.message_bytes == min(limit, Paper.largest_request) - 1024
     hall.worker.close()
 
 
-def test_records_leave_without_a_key_and_with_the_rounded_time_of_their_commit(hall):
+def test_records_leave_without_a_key_and_with_the_rounded_time_of_their_commit(hall: Any) -> None:
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1))
     hall.now = 1234.567
@@ -316,7 +336,7 @@ def test_records_leave_without_a_key_and_with_the_rounded_time_of_their_commit(h
     assert [key for key, _ in hall.paper.logs[Partition("safe", 0)]] == [None]
 
 
-def test_a_take_time_survives_its_owner():
+def test_a_take_time_survives_its_owner() -> None:
     """The delay counts from when an event was first taken, whoever decides it."""
     hall = Hall(k=5, seconds=10.0)
     hall.cycle()

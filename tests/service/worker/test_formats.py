@@ -2,13 +2,14 @@
 
 import json
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
-from paper_kafka import Paper
 
 from microdata import Reason, encode, generalizations
 from service.codec import CODECS, Events, JsonCodec, Leaving, Refused, refused_records
@@ -19,6 +20,7 @@ from service.worker.metrics import Metrics
 from service.worker.settings import WorkerSettings
 from service.worker.stream import stream_of
 from service.worker.warmup import warm_up
+from tests.service.worker.paper_kafka import Paper
 
 POLICY = """\
 name: packed
@@ -37,11 +39,11 @@ LARGE = 2**62 + 1
 class PackedCodec:
     """MessagePack, with public values of declared types: whole numbers and bytes, which JSON could not carry."""
 
-    def __init__(self, schema, max_bytes, message_bytes, person_key):
+    def __init__(self, schema: Any, max_bytes: Any, message_bytes: Any, person_key: Any) -> None:
         del max_bytes, message_bytes
         self.schema, self.person_key = schema, person_key
 
-    def decode(self, batch):
+    def decode(self, batch: Any) -> Any:
         records, offsets, refused = [], [], []
         for offset, value in zip(batch.offsets.tolist(), batch.values, strict=True):
             try:
@@ -58,7 +60,7 @@ class PackedCodec:
         public = tuple(columns[name].take(accepted) for name in self.schema.public)
         return Events(places[encoded.rows], table.persons, table.quasi, table.sensitive, public, refused)
 
-    def encode(self, leaving: Leaving, emit):
+    def encode(self, leaving: Leaving, emit: Any) -> Iterator[Any]:
         assert emit == "clusters"
         rows = list(zip(leaving.sensitive.tolist(), *(column.to_pylist() for column in leaving.public), strict=True))
         for place, box in enumerate(generalizations(leaving.boxes)):
@@ -67,12 +69,12 @@ class PackedCodec:
 
 
 @pytest.fixture
-def packed(monkeypatch):
+def packed(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setitem(CODECS, "packed", PackedCodec)
     return parse_policy(POLICY.replace("start:", "format: packed, start:"))
 
 
-def worker_of(policy, paper, on_stop="flush"):
+def worker_of(policy: Any, paper: Any, on_stop: str = "flush") -> Any:
     stream = stream_of(policy, options := WorkerSettings(on_stop=on_stop))
     worker = Worker(stream, paper, options, Metrics(stream), clock=lambda: 1000.0)
     assert worker.open(threading.Event())
@@ -81,18 +83,18 @@ def worker_of(policy, paper, on_stop="flush"):
     return worker
 
 
-def one_cycle(worker):
+def one_cycle(worker: Any) -> None:
     once = threading.Event()
     once.set()
     worker._cycle(once)
 
 
-def record(number, **instead):
+def record(number: Any, **instead: Any) -> Any:
     values = {"who": f"p{number}", "age": number, "item": "xy"[number % 2], "amount": LARGE + number}
     return values | {"photo": bytes([255, number]), "unread": [1]} | instead
 
 
-def test_a_binary_format_goes_from_bytes_to_bytes_with_the_types_of_its_public_values(packed):
+def test_a_binary_format_goes_from_bytes_to_bytes_with_the_types_of_its_public_values(packed: Any) -> None:
     paper = Paper(1)
     worker = worker_of(packed, paper)
     values = [msgspec.msgpack.encode(record(number)) for number in range(6)]
@@ -113,7 +115,7 @@ def test_a_binary_format_goes_from_bytes_to_bytes_with_the_types_of_its_public_v
     assert [(one["offset"], one["field"]) for one in letters] == [(6, "(record)"), (7, "age")]
 
 
-def test_a_changed_format_without_a_drain_stops_the_partition(packed):
+def test_a_changed_format_without_a_drain_stops_the_partition(packed: Any) -> None:
     paper = Paper(1)
     first = worker_of(packed, paper, on_stop="keep")
     paper.logs[Partition("raw", 0)].append((None, msgspec.msgpack.encode(record(1))))
@@ -130,20 +132,20 @@ def test_a_changed_format_without_a_drain_stops_the_partition(packed):
         second.close()
 
 
-def test_a_policy_that_names_no_format_has_the_fingerprint_of_one_that_names_the_default(packed):
+def test_a_policy_that_names_no_format_has_the_fingerprint_of_one_that_names_the_default(packed: Any) -> None:
     plain, named = parse_policy(POLICY), parse_policy(POLICY.replace("start:", "format: json, start:"))
     assert plain.fingerprint() == named.fingerprint() != packed.fingerprint()
 
 
-def test_an_unknown_format_is_refused_with_those_that_are_known():
+def test_an_unknown_format_is_refused_with_those_that_are_known() -> None:
     with pytest.raises(PolicyError, match=r"stream\.format: must be one of json"):
         parse_policy(POLICY.replace("start:", "format: cobol, start:"))
 
 
-def test_a_process_warms_up_with_the_codec_of_its_stream(packed, monkeypatch):
+def test_a_process_warms_up_with_the_codec_of_its_stream(packed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     decode = PackedCodec.decode
-    monkeypatch.setattr(PackedCodec, "decode", lambda self, batch: seen.append(batch) or decode(self, batch))
+    monkeypatch.setattr(PackedCodec, "decode", lambda self, batch: seen.append(batch) or decode(self, batch))  # type: ignore[func-returns-value, redundant-expr]
     monkeypatch.setattr(JsonCodec, "decode", lambda *_: pytest.fail("not the codec of this stream"))
     warm_up(stream_of(packed, WorkerSettings()))
     assert seen

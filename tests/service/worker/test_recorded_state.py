@@ -1,6 +1,7 @@
 """A state that version 0.1 wrote, after 900 of the example's orders: it is taken over as if nothing had changed."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ RECORDED = Path(__file__).parent / "recorded" / "state-0.1.bin"
 TAKEN = 900
 
 
-def test_a_state_of_version_0_1_goes_on():
+def test_a_state_of_version_0_1_goes_on() -> None:
     policy = load_policy(ROOT / "examples" / "orders" / "policy.yaml")
     state = State.decode(RECORDED.read_bytes())
     assert state.origin.fingerprint == policy.fingerprint(), "a running stream would be stopped"
@@ -24,9 +25,9 @@ def test_a_state_of_version_0_1_goes_on():
     lines = (ROOT / "examples" / "orders" / "orders.jsonl").read_bytes().splitlines()
     codec = JsonCodec(policy.schema)
 
-    def events(first, last):
+    def events(first: Any, last: Any) -> Any:
         offsets, nothing = np.arange(first, last), [None] * (last - first)
-        return codec.decode(RecordBatch(Partition("orders", 0), offsets, offsets, nothing, lines[first:last]))
+        return codec.decode(RecordBatch(Partition("orders", 0), offsets, offsets, nothing, lines[first:last]))  # type: ignore[arg-type]
 
     partition = InputPartition(policy.schema, Gate(policy.schema, policy.models()), policy.engine(), state)
     partition.put_back(events(state.needed_from, TAKEN))
@@ -48,5 +49,5 @@ def test_a_state_of_version_0_1_goes_on():
     assert totals["taken"] == len(lines) == totals["released"] + totals["suppressed"] + refused(totals)
 
 
-def refused(totals):
+def refused(totals: Any) -> Any:
     return sum(count for name, count in totals.items() if name.startswith("refused."))

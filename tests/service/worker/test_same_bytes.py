@@ -6,11 +6,13 @@ import json
 import re
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paper_kafka import Paper
 
 from service.codec import read_events
 from service.kafka import Partition
@@ -21,6 +23,7 @@ from service.worker.loop import Worker
 from service.worker.metrics import Metrics
 from service.worker.settings import WorkerSettings
 from service.worker.stream import stream_of
+from tests.service.worker.paper_kafka import Paper
 
 POLICY = """\
 name: odd
@@ -79,7 +82,7 @@ BYTES = [b'"\xff"', b'"\xc3\x28"', b'"\xed\xa0\x80"', b'"\xf0\x9f\x98\x80"', b"\
 FIELDS = ["who", "age", "weight", "home", "item", "debt", "trace", "other", "number"]
 
 
-def record(number, field=None, text=b"", *, before=b""):
+def record(number: Any, field: Any = None, text: bytes = b"", *, before: bytes = b"") -> Any:
     """A good record but for one field, which holds this very text and comes last."""
     fields = {"number": number, **GOOD, "home": HOME}
     fields.pop(field, None)
@@ -87,7 +90,7 @@ def record(number, field=None, text=b"", *, before=b""):
     return before + json.dumps(fields)[:-1].encode() + more + b"}"
 
 
-def whole_records():
+def whole_records() -> Iterator[Any]:
     """Records that are odd as such."""
     good = record(0)
     yield from (good, b" " + good + b"\t", b"\xef\xbb\xbf" + good, good + good, good + b",", good[:-1], good[1:], b"{}")
@@ -103,7 +106,7 @@ def whole_records():
     yield record(5, "trace", b'"' + b"x" * 261_000 + b'"')
 
 
-def payloads():
+def payloads() -> Any:
     texts = [*(text.encode(errors="surrogatepass") for text in VALUES), *BYTES]
     odd = [record(number, field, text) for number, text in enumerate(texts) for field in FIELDS]
     inside = [record(number, "home", b'{"city": %b, "street": %b}' % (text, text)) for number, text in enumerate(texts)]
@@ -112,7 +115,7 @@ def payloads():
     return [one for one in every if b"\n" not in one and one.strip()]
 
 
-def worked(policy, values):
+def worked(policy: Any, values: Any) -> Any:
     """What a worker lets out and what it refuses."""
     paper = Paper(1)
     stream = stream_of(policy, options := WorkerSettings(on_stop="flush"))
@@ -134,7 +137,7 @@ def worked(policy, values):
     return out, [(letter["offset"], letter["field"], letter["reason"]) for letter in letters]
 
 
-def rehearsed(policy, values, folder):
+def rehearsed(policy: Any, values: Any, folder: Any) -> Any:
     """What a replay of the same records lets out and refuses."""
     path = folder / "events.jsonl"
     path.write_bytes(b"\n".join(values) + b"\n")
@@ -144,14 +147,14 @@ def rehearsed(policy, values, folder):
     return out.getvalue().splitlines(), refused
 
 
-def without_chance(messages):
+def without_chance(messages: Any) -> Any:
     """Each message but for its random id and the random order of its rows, and how often."""
     return Counter(
         (re.sub(r'"cluster":"[0-9a-f]{16}"', "", head), tuple(sorted(rows))) for head, rows in map(parts_of, messages)
     )
 
 
-def parts_of(message):
+def parts_of(message: Any) -> Any:
     """What stands before the rows of a message, and the very text of each row."""
     head, begin, rest = message.decode().partition('"rows":[')
     if not begin:
@@ -165,7 +168,7 @@ def parts_of(message):
 
 
 @pytest.mark.parametrize("emit", ["clusters", "tuples"])
-def test_the_same_bytes_mean_the_same_to_both(emit, tmp_path):
+def test_the_same_bytes_mean_the_same_to_both(emit: str, tmp_path: Path) -> None:
     policy, values = parse_policy(POLICY.replace("EMIT", emit)), payloads()
     assert len(values) > 700
     published, letters = worked(policy, values)
@@ -178,7 +181,7 @@ def test_the_same_bytes_mean_the_same_to_both(emit, tmp_path):
     assert len({(field, reason) for _, field, reason in letters}) > 15
 
 
-def test_a_check_of_the_policy_refuses_the_same(tmp_path):
+def test_a_check_of_the_policy_refuses_the_same(tmp_path: Path) -> None:
     policy, values = parse_policy(POLICY.replace("EMIT", "clusters")), payloads()
     _, refused = rehearsed(policy, values, tmp_path)
     found = check_table(policy, tmp_path / "events.jsonl")
@@ -195,7 +198,7 @@ RECORDS = st.builds(record, st.integers(0, 9), st.sampled_from(FIELDS), TEXTS)
 
 @settings(max_examples=25, deadline=None)
 @given(values=st.lists(RECORDS, min_size=1, max_size=12))
-def test_in_any_company(values, tmp_path_factory):
+def test_in_any_company(values: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
     policy = parse_policy(POLICY.replace("EMIT", "tuples"))
     values = [record(0), *values]
     published, letters = worked(policy, values)

@@ -3,28 +3,30 @@
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from test_crashes import Simulation, stream_of
 
 from service.kafka import Partition
 from service.worker import metrics as module
 from service.worker.metrics import Metrics
 from service.worker.status import StatusServer
+from tests.service.worker.test_crashes import Simulation, stream_of
 
 PLACE = Partition("raw", 0)
 
 
 @pytest.fixture
-def metrics():
+def metrics() -> Any:
     return Metrics(stream_of(2, 0))
 
 
 @pytest.fixture
-def ask(metrics):
+def ask(metrics: Any) -> Iterator[Any]:
     server = StatusServer(metrics, "127.0.0.1", 0)
 
-    def get(path):
+    def get(path: Any) -> Any:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}") as answer:
                 return answer.status, answer.read().decode()
@@ -36,7 +38,7 @@ def ask(metrics):
     server.close()
 
 
-def running(metrics, *, assigned=True, restored=True, stopped=False):
+def running(metrics: Any, *, assigned: bool = True, restored: bool = True, stopped: bool = False) -> Any:
     partition = Simulation([0, 1, 2], 2, 0).partition
     metrics.polled(frozenset([PLACE] if assigned else []), {}, {PLACE: "state is gone"} if stopped else {})
     if restored:
@@ -52,13 +54,17 @@ def running(metrics, *, assigned=True, restored=True, stopped=False):
         ({"stopped": True}, "1 partition is stopped"),
     ],
 )
-def test_a_worker_that_does_not_do_its_job_is_not_ready_but_alive(metrics, ask, state, reason):
+def test_a_worker_that_does_not_do_its_job_is_not_ready_but_alive(
+    metrics: Any, ask: Any, state: Any, reason: str
+) -> None:
     running(metrics, **state)
     assert ask("/readyz") == (503, f"{reason}\n")
     assert ask("/healthz") == (200, "ok\n")
 
 
-def test_a_worker_that_starts_or_waits_for_its_broker_is_alive_and_says_why_it_is_not_ready(metrics, ask):
+def test_a_worker_that_starts_or_waits_for_its_broker_is_alive_and_says_why_it_is_not_ready(
+    metrics: Any, ask: Any
+) -> None:
     assert ask("/healthz") == (200, "ok\n")
     assert ask("/readyz") == (503, "it is starting\n")
     metrics.waits("no broker answers")
@@ -68,7 +74,9 @@ def test_a_worker_that_starts_or_waits_for_its_broker_is_alive_and_says_why_it_i
     assert ask("/readyz") == (200, "ok\n")
 
 
-def test_a_loop_that_waits_in_one_step_is_alive_but_not_ready(metrics, ask, monkeypatch):
+def test_a_loop_that_waits_in_one_step_is_alive_but_not_ready(
+    metrics: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     running(metrics)
     metrics.step("committing")
     monkeypatch.setattr(module, "_QUIET_SECONDS", -1.0)
@@ -76,7 +84,7 @@ def test_a_loop_that_waits_in_one_step_is_alive_but_not_ready(metrics, ask, monk
     assert ask("/readyz") == (503, "no poll for 0 s, in: committing\n")
 
 
-def test_a_loop_that_does_not_turn_is_neither(metrics, ask):
+def test_a_loop_that_does_not_turn_is_neither(metrics: Any, ask: Any) -> None:
     metrics._patience = -1.0
     assert ask("/healthz") == (200, "ok\n"), "nothing turns before the first step; compiling takes its time"
     running(metrics)
@@ -85,7 +93,7 @@ def test_a_loop_that_does_not_turn_is_neither(metrics, ask):
     assert ask("/readyz") == (503, "the loop has not turned for 0 s, in: committing\n")
 
 
-def test_metrics_and_status_count_the_same(metrics, ask):
+def test_metrics_and_status_count_the_same(metrics: Any, ask: Any) -> None:
     simulation = Simulation([0, 1, 2, 3, 4], 2, 0)
     metrics.polled(frozenset([PLACE]), {PLACE: simulation.partition}, {})
     metrics.restored(PLACE, simulation.partition, 0.1)

@@ -1,5 +1,7 @@
 """From a policy to a stream: time is shared out, and what a worker cannot do is refused."""
 
+from typing import Any
+
 import pytest
 
 from microdata import InfeasibleError
@@ -16,25 +18,25 @@ BASE = {
 }
 
 
-def policy(**changes):
+def policy(**changes: Any) -> Any:
     return parse_policy({**BASE, **changes})
 
 
-def test_the_engine_decides_two_commit_intervals_before_the_promise():
+def test_the_engine_decides_two_commit_intervals_before_the_promise() -> None:
     stream = stream_of(policy(), WorkerSettings(commit_interval=0.5))
-    assert stream.engine().parameters.delay.seconds == 4.0
+    assert stream.engine().parameters.delay.seconds == 4.0  # type: ignore[attr-defined]
     assert stream.delay_seconds == stream.history_seconds == 5
 
 
-def test_a_delay_without_time_for_two_commits_is_refused_with_the_nearest():
+def test_a_delay_without_time_for_two_commits_is_refused_with_the_nearest() -> None:
     with pytest.raises(InfeasibleError, match="more than 6"):
         stream_of(policy(), WorkerSettings(commit_interval=3))
 
 
-def test_windows_by_time_need_their_history():
+def test_windows_by_time_need_their_history() -> None:
     sensitive = {"item": {"type": "category", "hierarchy": {"*": ["x", "y"]}}}
     guarantee = {"algorithm": "sabre_w", "k": 2, "t": 0.5, "window": {"seconds": 60, "advance_seconds": 20}}
-    schema = {**BASE["schema"], "sensitive": sensitive}
+    schema = {**BASE["schema"], "sensitive": sensitive}  # type: ignore[dict-item]
     assert stream_of(policy(schema=schema, guarantee=guarantee), WorkerSettings()).history_seconds == 120
 
 
@@ -43,14 +45,14 @@ def test_windows_by_time_need_their_history():
     [
         ({"stream": None}, "stream"),
         ({"stream": {"input": "a", "output": "b"}}, "stream.start"),
-        ({"guarantee": {**BASE["guarantee"], "order": "arrival"}}, "guarantee.order"),
+        ({"guarantee": {**BASE["guarantee"], "order": "arrival"}}, "guarantee.order"),  # type: ignore[dict-item]
     ],
 )
-def test_what_a_worker_cannot_run_is_refused_with_its_path(changes, path):
+def test_what_a_worker_cannot_run_is_refused_with_its_path(changes: Any, path: str) -> None:
     with pytest.raises(PolicyError) as caught:
         stream_of(policy(**changes), WorkerSettings())
     assert caught.value.problems[0].path == path
 
 
-def test_a_policy_without_sensitive_attributes_warms_up():
+def test_a_policy_without_sensitive_attributes_warms_up() -> None:
     warm_up(stream_of(policy(), WorkerSettings()))

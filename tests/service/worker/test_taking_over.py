@@ -1,19 +1,21 @@
 """Taking over a partition, with every disagreement of offset, state, topic and policy made on purpose."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from test_cycle import RAW, STATE, Hall, event
 
 from service.kafka import Committed, GoneError, Partition
 from service.worker.state import State
 from stream_algos import Castle
+from tests.service.worker.test_cycle import RAW, STATE, Hall, event
 
 STATES = Partition(STATE, 0)
 
 
-def stopped(hall):
+def stopped(hall: Any) -> Any:
     hall.cycle()
     (reason,) = hall.worker.metrics.status()["stopped"].values()
     assert hall.worker._owned.running == {}
@@ -22,7 +24,7 @@ def stopped(hall):
 
 
 @pytest.fixture
-def hall():
+def hall() -> Iterator[Any]:
     """A worker that has published a cluster of the events 0 and 1 and holds event 2, and is about to take over anew."""
     hall = Hall()
     hall.cycle()
@@ -34,14 +36,14 @@ def hall():
     hall.worker.close()
 
 
-def noted(hall, offset=None, **changes):
+def noted(hall: Any, offset: Any = None, **changes: Any) -> None:
     """Change what is committed with the input's offset."""
     committed = hall.paper.committed_offsets[RAW]
     metadata = json.dumps(json.loads(committed.metadata) | changes)
     hall.paper.committed_offsets[RAW] = Committed(committed.offset if offset is None else offset, metadata)
 
 
-def rewritten(hall, **changes):
+def rewritten(hall: Any, **changes: Any) -> None:
     """Change whose the last state is."""
     states = hall.paper.logs[STATES]
     state = State.decode(states[-1][1])
@@ -66,18 +68,18 @@ def rewritten(hall, **changes):
         (lambda hall: hall.paper.gone.add((RAW, 2)), "1 undecided or unpublished events are gone"),
     ],
 )
-def test_every_disagreement_stops_the_partition_with_its_reason(hall, spoil, reason):
+def test_every_disagreement_stops_the_partition_with_its_reason(hall: Any, spoil: Any, reason: str) -> None:
     spoil(hall)
     assert reason in stopped(hall)
 
 
-def test_a_topic_that_was_created_anew_stops_the_partition(hall):
+def test_a_topic_that_was_created_anew_stops_the_partition(hall: Any) -> None:
     rewritten(hall, topic_id=State.decode(hall.paper.logs[STATES][0][1]).origin.topic_id.__class__(int=8))
     noted(hall, topic_id="00000000-0000-0000-0000-000000000008")
     assert "its id changed" in stopped(hall)
 
 
-def test_what_is_settled_is_not_read_again_and_gaps_are_no_loss(hall):
+def test_what_is_settled_is_not_read_again_and_gaps_are_no_loss(hall: Any) -> None:
     hall.paper.gone |= {(RAW, 0), (RAW, 1)}
     hall.cycle()
     (partition,) = hall.worker._owned.running.values()
@@ -88,7 +90,7 @@ def test_what_is_settled_is_not_read_again_and_gaps_are_no_loss(hall):
     assert [sorted(row["trace"] for row in cluster["rows"]) for cluster in hall.output()] == [[0, 1], [2, 4]]
 
 
-def test_what_was_refused_is_not_refused_again_when_it_is_read_again():
+def test_what_was_refused_is_not_refused_again_when_it_is_read_again() -> None:
     hall = Hall(k=3)
     hall.cycle()
     hall.feed(event(0, 0), (None, b"poison"), event(2, 1))
@@ -100,7 +102,7 @@ def test_what_was_refused_is_not_refused_again_when_it_is_read_again():
     hall.worker.close()
 
 
-def test_without_an_offset_the_last_state_decides(hall):
+def test_without_an_offset_the_last_state_decides(hall: Any) -> None:
     hall.paper.committed_offsets.clear()
     hall.feed(event(3, 3))
     hall.cycle(3)
@@ -108,7 +110,7 @@ def test_without_an_offset_the_last_state_decides(hall):
 
 
 @pytest.mark.parametrize(("start", "position"), [("earliest", 0), ("latest", 2)])
-def test_without_offset_and_state_the_policy_says_where_to_begin(start, position):
+def test_without_offset_and_state_the_policy_says_where_to_begin(start: str, position: int) -> None:
     hall = Hall(start=start)
     hall.feed(event(0, 0), event(1, 1))
     hall.cycle()
@@ -117,7 +119,7 @@ def test_without_offset_and_state_the_policy_says_where_to_begin(start, position
     hall.worker.close()
 
 
-def test_an_accepted_loss_counts_what_was_pending_and_suppresses_a_decision_whole():
+def test_an_accepted_loss_counts_what_was_pending_and_suppresses_a_decision_whole() -> None:
     hall = Hall(settings={"accept_loss": True})
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1), event(2, 2))
@@ -137,14 +139,14 @@ def test_an_accepted_loss_counts_what_was_pending_and_suppresses_a_decision_whol
     hall.worker.close()
 
 
-def test_events_that_are_gone_before_they_are_taken_stop_the_partition(hall):
+def test_events_that_are_gone_before_they_are_taken_stop_the_partition(hall: Any) -> None:
     hall.cycle()
     hall.paper.low[RAW] = 7
     hall.paper.errors["poll"] = GoneError(*RAW, 3)
     assert "offset 3 is gone from the input, which begins at 7 now" in stopped(hall)
 
 
-def test_events_that_are_gone_before_they_are_taken_count_as_suppressed_where_that_is_accepted():
+def test_events_that_are_gone_before_they_are_taken_count_as_suppressed_where_that_is_accepted() -> None:
     hall = Hall(settings={"accept_loss": True})
     hall.cycle()
     hall.feed(*[event(number, number) for number in range(9)])
@@ -157,7 +159,7 @@ def test_events_that_are_gone_before_they_are_taken_count_as_suppressed_where_th
     hall.worker.close()
 
 
-def test_a_drain_publishes_what_is_owed_and_what_it_flushes_and_records_the_end():
+def test_a_drain_publishes_what_is_owed_and_what_it_flushes_and_records_the_end() -> None:
     first = Hall(kind=Castle, delta=4)
     first.cycle()
     first.feed(*[event(number, number % 4) for number in range(8)])

@@ -1,18 +1,20 @@
 """Topics that are deleted and created again under a running worker, which no client tells it."""
 
 import threading
+from collections.abc import Iterator
+from typing import Any
 from uuid import UUID
 
 import pytest
-from test_cycle import RAW, STATE, Hall, event
 
 from service.kafka import GoneError, Partition, RetriableError, UnknownTopicError
 from service.worker.state import State
-from tests.kafka.world import eventually
+from tests.service.kafka.world import eventually
+from tests.service.worker.test_cycle import RAW, STATE, Hall, event
 
 
 @pytest.fixture
-def hall():
+def hall() -> Iterator[Any]:
     """A worker that has taken the events 0 and 1, decided them and not published them yet."""
     hall = Hall(settings={"accept_loss": True})
     hall.cycle()
@@ -22,22 +24,22 @@ def hall():
     hall.worker.close()
 
 
-def create_again(hall, topic, *events):
+def create_again(hall: Any, topic: Any, *events: Any) -> None:
     hall.paper.ids[topic] = UUID(int=8)
     if topic == "raw":
         hall.paper.logs[RAW] = list(events)
 
 
-def stopped(hall):
+def stopped(hall: Any) -> Any:
     (reason,) = hall.worker.metrics.status()["stopped"].values()
     return reason
 
 
-def durable(hall):
+def durable(hall: Any) -> Any:
     return len(hall.paper.logs[Partition(STATE, 0)]), hall.paper.committed_offsets[RAW], hall.output()
 
 
-def test_nothing_of_a_recreated_input_is_committed_under_the_old_id(hall):
+def test_nothing_of_a_recreated_input_is_committed_under_the_old_id(hall: Any) -> None:
     before = durable(hall)
     create_again(hall, "raw", *(event(10 + n, n) for n in range(9)))
     hall.cycle(2)
@@ -48,10 +50,10 @@ def test_nothing_of_a_recreated_input_is_committed_under_the_old_id(hall):
     assert "poll" in hall.names()
 
 
-def test_what_was_read_before_the_topic_was_seen_unchanged_is_committed(hall):
+def test_what_was_read_before_the_topic_was_seen_unchanged_is_committed(hall: Any) -> None:
     """The broker is asked after the poll: what a transaction settles was read from the topic that was seen."""
     asked = []
-    hall.paper.topic_shapes, ask = lambda names: asked.append(hall.names()) or ask(names), hall.paper.topic_shapes
+    hall.paper.topic_shapes, ask = lambda names: asked.append(hall.names()) or ask(names), hall.paper.topic_shapes  # type: ignore[func-returns-value, has-type, redundant-expr]
     hall.feed(event(2, 2))
     hall.cycle()
     assert asked[-1][-2:] == ["poll", "token"]
@@ -59,7 +61,7 @@ def test_what_was_read_before_the_topic_was_seen_unchanged_is_committed(hall):
 
 
 @pytest.mark.parametrize("accept_loss", [True, False])
-def test_an_offset_that_a_recreated_input_does_not_have_is_not_called_a_loss(accept_loss):
+def test_an_offset_that_a_recreated_input_does_not_have_is_not_called_a_loss(accept_loss: bool) -> None:
     hall = Hall(settings={"accept_loss": accept_loss})
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1))
@@ -75,7 +77,7 @@ def test_an_offset_that_a_recreated_input_does_not_have_is_not_called_a_loss(acc
     hall.worker.close()
 
 
-def test_a_topic_that_is_created_again_while_nobody_owns_it_stops_who_gets_it(hall):
+def test_a_topic_that_is_created_again_while_nobody_owns_it_stops_who_gets_it(hall: Any) -> None:
     hall.paper.assign()
     hall.cycle()
     create_again(hall, "raw", event(10, 0))
@@ -86,7 +88,7 @@ def test_a_topic_that_is_created_again_while_nobody_owns_it_stops_who_gets_it(ha
     assert durable(hall) == before
 
 
-def test_an_idle_worker_looks_now_and_then(hall):
+def test_an_idle_worker_looks_now_and_then(hall: Any) -> None:
     hall.cycle(2)
     create_again(hall, "raw")
     hall.cycle()
@@ -100,11 +102,11 @@ def test_an_idle_worker_looks_now_and_then(hall):
     assert "created again" in stopped(hall)
 
 
-def test_an_idle_worker_does_not_wait_for_a_broker_that_does_not_answer(hall):
+def test_an_idle_worker_does_not_wait_for_a_broker_that_does_not_answer(hall: Any) -> None:
     hall.cycle(2)
     answers, answered, ask = threading.Event(), [], hall.paper.topic_shapes
 
-    def late(names):
+    def late(names: Any) -> Any:
         answers.wait(30)
         answered.append(names)
         return ask(names)
@@ -119,7 +121,7 @@ def test_an_idle_worker_does_not_wait_for_a_broker_that_does_not_answer(hall):
     create_again(hall, "raw")
     answers.set()
 
-    def looks():
+    def looks() -> Any:
         hall.worker._owned._look_at = 0.0
         hall.cycle()
         return hall.worker.metrics.status()["stopped"]
@@ -129,7 +131,7 @@ def test_an_idle_worker_does_not_wait_for_a_broker_that_does_not_answer(hall):
     assert len(answered) == 2, "the look that was late, and one at once where it has found something"
 
 
-def test_a_recreated_state_topic_stops_the_partition_before_anything_is_written_to_it(hall):
+def test_a_recreated_state_topic_stops_the_partition_before_anything_is_written_to_it(hall: Any) -> None:
     create_again(hall, STATE)
     before = durable(hall)
     hall.cycle(2)
@@ -137,7 +139,7 @@ def test_a_recreated_state_topic_stops_the_partition_before_anything_is_written_
     assert durable(hall) == before
 
 
-def test_an_output_with_other_partitions_is_looked_at_anew_and_loses_nothing(hall):
+def test_an_output_with_other_partitions_is_looked_at_anew_and_loses_nothing(hall: Any) -> None:
     hall.paper.grown["safe"] = 2
     create_again(hall, "safe")
     hall.feed(*(event(2 + n, n) for n in range(40)))
@@ -147,7 +149,9 @@ def test_an_output_with_other_partitions_is_looked_at_anew_and_loses_nothing(hal
     assert hall.paper.logs[Partition("safe", 1)], "new partitions are used"
 
 
-def test_an_output_that_is_not_shown_while_it_is_looked_at_anew_stops_nothing(hall, monkeypatch):
+def test_an_output_that_is_not_shown_while_it_is_looked_at_anew_stops_nothing(
+    hall: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("service.worker.trouble.FIRST_PAUSE", 0.0)
     hall.paper.grown["safe"] = 2
     hall.paper.errors["settings of safe"] = UnknownTopicError("there is none")
@@ -157,7 +161,9 @@ def test_an_output_that_is_not_shown_while_it_is_looked_at_anew_stops_nothing(ha
     assert not hall.worker.metrics.status()["stopped"]
 
 
-def test_topics_that_cannot_be_looked_at_commit_nothing_and_cost_nothing(hall, monkeypatch):
+def test_topics_that_cannot_be_looked_at_commit_nothing_and_cost_nothing(
+    hall: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("service.worker.trouble.FIRST_PAUSE", 0.0)
     before = durable(hall)
     hall.paper.errors["shapes"] = RetriableError("topic 'raw' does not exist at the moment")
@@ -168,7 +174,7 @@ def test_topics_that_cannot_be_looked_at_commit_nothing_and_cost_nothing(hall, m
     assert not hall.worker.metrics.status()["stopped"]
 
 
-def test_a_recreated_input_that_cannot_be_used_stops_with_its_reason(hall):
+def test_a_recreated_input_that_cannot_be_used_stops_with_its_reason(hall: Any) -> None:
     hall.paper._config = {"cleanup.policy": "compact"}
     hall.paper.assign()
     hall.cycle()
@@ -178,6 +184,6 @@ def test_a_recreated_input_that_cannot_be_used_stops_with_its_reason(hall):
     assert "cleanup.policy=compact" in stopped(hall)
 
 
-def test_a_state_names_who_wrote_it(hall):
+def test_a_state_names_who_wrote_it(hall: Any) -> None:
     owners = [State.decode(value).owner for _, value in hall.paper.logs[Partition(STATE, 0)]]
     assert owners == [f"{STATE}.0", hall.worker._transactions.owner]

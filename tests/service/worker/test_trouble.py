@@ -2,12 +2,11 @@
 
 import json
 import logging
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from paper_kafka import Paper
 from prometheus_client import generate_latest
-from test_crashes import stream_of
-from test_cycle import RAW, RAW_1, STATE, Hall, event
 
 from service.kafka import (
     AbortableError,
@@ -25,6 +24,9 @@ from service.kafka import (
 from service.worker import loop, trouble
 from service.worker.metrics import Metrics
 from service.worker.trouble import Trouble
+from tests.service.worker.paper_kafka import Paper
+from tests.service.worker.test_crashes import stream_of
+from tests.service.worker.test_cycle import RAW, RAW_1, STATE, Hall, event
 
 PASSING = [RetriableError, AbortableError, StaleGroupError, FencedError, UnclearError, UnknownTopicError]
 PLACES = {
@@ -43,12 +45,12 @@ PLACES = {
 
 
 @pytest.fixture
-def metrics():
+def metrics() -> Any:
     return Metrics(stream_of(2, 0))
 
 
 @pytest.mark.parametrize(("call", "kind"), [(call, kind) for call, kinds in PLACES.items() for kind in kinds])
-def test_whatever_may_pass_costs_and_doubles_nothing_wherever_it_comes(call, kind):
+def test_whatever_may_pass_costs_and_doubles_nothing_wherever_it_comes(call: Any, kind: Any) -> None:
     hall = Hall()
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1))
@@ -66,7 +68,7 @@ def test_whatever_may_pass_costs_and_doubles_nothing_wherever_it_comes(call, kin
 
 
 @pytest.mark.parametrize("call", [call for call in PLACES if call != "committed"])
-def test_what_is_final_ends_the_worker_wherever_it_comes(call):
+def test_what_is_final_ends_the_worker_wherever_it_comes(call: Any) -> None:
     hall = Hall()
     hall.cycle()
     hall.worker._owned.discard()
@@ -78,7 +80,7 @@ def test_what_is_final_ends_the_worker_wherever_it_comes(call):
 
 
 @pytest.mark.parametrize("kind", [*PASSING, FatalError, FinalError, DeniedError])
-def test_measuring_the_lag_never_ends_a_worker(monkeypatch, kind):
+def test_measuring_the_lag_never_ends_a_worker(monkeypatch: pytest.MonkeyPatch, kind: Any) -> None:
     monkeypatch.setattr(loop, "_LAG_SECONDS", 0.0)
     hall = Hall()
     hall.cycle()
@@ -94,7 +96,7 @@ def test_measuring_the_lag_never_ends_a_worker(monkeypatch, kind):
     hall.worker.close()
 
 
-def test_a_partition_that_cannot_be_restored_holds_up_no_other():
+def test_a_partition_that_cannot_be_restored_holds_up_no_other() -> None:
     hall = Hall(2)
     hall.cycle()
     hall.worker._owned.discard()
@@ -113,7 +115,7 @@ def test_a_partition_that_cannot_be_restored_holds_up_no_other():
 
 
 @pytest.mark.parametrize("what", ["watermarks of raw", None])
-def test_an_offset_that_is_out_of_range_for_a_moment_stops_no_partition(what):
+def test_an_offset_that_is_out_of_range_for_a_moment_stops_no_partition(what: Any) -> None:
     hall = Hall()
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1))
@@ -127,7 +129,7 @@ def test_an_offset_that_is_out_of_range_for_a_moment_stops_no_partition(what):
 
 
 @pytest.mark.parametrize("call", ["poll", "init", "wait", "commit", "committed", "committed offsets"])
-def test_a_drain_survives_what_may_pass(call):
+def test_a_drain_survives_what_may_pass(call: str) -> None:
     hall = Hall()
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1), event(2, 2))
@@ -141,10 +143,10 @@ def test_a_drain_survives_what_may_pass(call):
     hall.worker.close()
 
 
-def test_topics_are_looked_at_again_while_a_broker_asks_for_patience(monkeypatch):
+def test_topics_are_looked_at_again_while_a_broker_asks_for_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     errors = [RetriableError("not yet", "NOT_CONTROLLER"), UnknownTopicError("not known here yet")]
 
-    def create(*_):
+    def create(*_: Any) -> None:
         if errors:
             raise errors.pop()
 
@@ -156,7 +158,7 @@ def test_topics_are_looked_at_again_while_a_broker_asks_for_patience(monkeypatch
     hall.worker.close()
 
 
-def test_a_kind_of_error_is_said_once_and_counted_each_time(metrics, caplog):
+def test_a_kind_of_error_is_said_once_and_counted_each_time(metrics: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     restoring = Trouble("restoring partitions", metrics)
     for _ in range(50):
@@ -179,7 +181,9 @@ def test_a_kind_of_error_is_said_once_and_counted_each_time(metrics, caplog):
     assert len(caplog.records) == 2, "an error that comes and goes fills no log"
 
 
-def test_it_is_news_again_when_it_was_not_seen_for_a_while(metrics, caplog, monkeypatch):
+def test_it_is_news_again_when_it_was_not_seen_for_a_while(
+    metrics: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reading = Trouble("reading the input", metrics)
     reading.note(RetriableError("away"))
     monkeypatch.setattr(trouble, "_QUIET_SECONDS", 0.0)
@@ -187,7 +191,7 @@ def test_it_is_news_again_when_it_was_not_seen_for_a_while(metrics, caplog, monk
     assert len(caplog.records) == 2
 
 
-def test_the_pause_grows_has_a_bound_and_ends_with_the_trouble(metrics, monkeypatch):
+def test_the_pause_grows_has_a_bound_and_ends_with_the_trouble(metrics: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trouble, "FIRST_PAUSE", 100.0)
     monkeypatch.setattr(trouble, "LONGEST_PAUSE", 1_000.0)
     restoring, pauses = Trouble("restoring partitions", metrics), []
@@ -203,7 +207,7 @@ def test_the_pause_grows_has_a_bound_and_ends_with_the_trouble(metrics, monkeypa
     assert restoring.pause == 0
 
 
-def test_while_it_waits_the_loop_turns_and_asks_for_nothing(monkeypatch):
+def test_while_it_waits_the_loop_turns_and_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trouble, "FIRST_PAUSE", 100.0)
     hall = Hall()
     hall.paper.errors["committed offsets"] = RetriableError("away")
@@ -214,14 +218,14 @@ def test_while_it_waits_the_loop_turns_and_asks_for_nothing(monkeypatch):
     hall.worker.close()
 
 
-def test_every_kind_of_error_has_a_code_of_its_own():
+def test_every_kind_of_error_has_a_code_of_its_own() -> None:
     kinds = [KafkaError, *_below(KafkaError)]
     assert all(kind.own_code.isupper() for kind in kinds)
     assert RetriableError("x").code == "NO_ANSWER"
     assert RetriableError("x", "THAT").code == "THAT"
 
 
-def _below(kind):
+def _below(kind: Any) -> Iterator[Any]:
     for each in kind.__subclasses__():
         yield each
         yield from _below(each)

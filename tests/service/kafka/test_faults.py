@@ -1,0 +1,31 @@
+"""The short version of `load_tests/stream_faults.py`: real processes, real signals."""
+
+from typing import Any
+
+import pytest
+
+from load_tests.stream_faults import run
+
+
+@pytest.mark.parametrize(
+    ("broker", "client"),
+    [
+        ("embedded", "confluent-kafka"),
+        pytest.param("apache", "kafka-python", marks=pytest.mark.needs_tool("kafka")),
+    ],
+)
+@pytest.mark.kafka
+@pytest.mark.xdist_group("kafka")
+def test_killed_and_frozen_workers_lose_and_double_nothing(broker: Any, client: Any) -> None:
+    outcome = run(broker, client, events=6_000, kills=3, rate=1_000)
+    assert outcome.happened["worker killed"] + outcome.happened["worker frozen"] >= 3
+    assert outcome.released > 5_000
+    assert outcome.holds, outcome
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("broker", ["embedded", pytest.param("apache", marks=pytest.mark.needs_tool("kafka"))])
+@pytest.mark.parametrize("client", ["confluent-kafka", "kafka-python"])
+def test_the_long_run(broker: Any, client: str) -> None:
+    outcome = run(broker, client, events=200_000, kills=20)
+    assert outcome.holds, outcome

@@ -1,0 +1,119 @@
+"""The gate lets nothing pass that breaks the policy, whoever decided it: each fault is made on purpose."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from microdata import Category, Hierarchy, Number, Schema
+from privacy import BetaLikeness, DistinctDiversity, KAnonymity, TCloseness
+from service.publishing.gate import Gate, box_key
+from service.publishing.rows import Rows
+from stream_algos import Release
+
+SCHEMA = Schema(
+    "who",
+    (Number("age", 0, 99, integer=True, step=10), Category("city", Hierarchy.flat(["a", "b", "c"]))),
+    (Category("item", Hierarchy.flat(["x", "y"])),),
+)
+NO_WINDOW = (-1, -1)
+
+
+def rows_of(persons: Any, items: Any, ages: Any = None) -> Any:
+    count = len(persons)
+    ages = np.full(count, 5.0) if ages is None else np.asarray(ages, float)
+    return Rows(
+        10 + np.arange(count),
+        np.zeros(count),
+        np.asarray(persons, np.int64),
+        np.column_stack([ages, np.zeros(count)]),
+        np.asarray(items, np.int32).reshape(-1, 1),
+        (),
+    )
+
+
+def one_cluster(members: Any, *, reused: bool = False, window: Any = NO_WINDOW) -> Any:
+    return Release(
+        ids=np.array([7], np.uint64),
+        lo=np.array([[0.0, 0.0]]),
+        hi=np.array([[10.0, 0.0]]),
+        starts=np.array([0, len(members)]),
+        members=np.asarray(members, np.int64),
+        reused=np.array([reused]),
+        windows=np.array([window], np.int64),
+        suppressed=np.empty(0, np.int64),
+    )
+
+
+ROWS = rows_of([1, 2, 3, 4], [0, 1, 0, 1])
+GOOD = one_cluster([10, 12, 11])
+THREE = (KAnonymity(3),)
+
+
+def passes(decisions: Any, rows: Any = ROWS, models: Any = THREE, published: Any = None) -> Any:
+    return Gate(SCHEMA, models).passes(decisions, rows, published or {}).tolist()
+
+
+def test_a_cluster_that_holds_passes() -> None:
+    assert passes(GOOD) == [True]
+
+
+@pytest.mark.parametrize(
+    ("fault", "decisions"),
+    [
+        ("a row is gone", one_cluster([10, 11, 99])),
+        ("a row stands in it twice", one_cluster([10, 11, 12, 12])),
+        ("it is empty", one_cluster([])),
+        ("a row lies outside", replace(GOOD, lo=np.array([[0.0, 1.0]]), hi=np.array([[10.0, 1.0]]))),
+        ("its box is not on the step", replace(GOOD, lo=np.array([[5.0, 0.0]]), hi=np.array([[5.0, 0.0]]))),
+        ("its box is no node", replace(GOOD, hi=np.array([[10.0, 1.0]]))),
+        ("too few persons", one_cluster([10, 11])),
+    ],
+)
+def test_a_faulty_cluster_is_refused(fault: str, decisions: Any) -> None:
+    assert passes(decisions) == [False], fault
+
+
+def test_a_row_in_two_clusters_refuses_both() -> None:
+    first, second = one_cluster([10, 11, 12]), one_cluster([12, 13, 11])
+    both = Release.concat([first, replace(second, ids=np.array([8], np.uint64))])
+    assert passes(both) == [False, False]
+
+
+@pytest.mark.parametrize(("persons", "passed"), [([1, 2, 3, 4], True), ([1, 1, 2, 4], False)])
+def test_a_reuse_leaves_with_its_cluster_or_not_at_all(persons: Any, passed: bool) -> None:
+    first, alone = one_cluster([10, 11, 12]), one_cluster([13], reused=True)
+    assert passes(Release.concat([first, alone]), rows_of(persons, [0, 1, 0, 1])) == [passed, passed]
+
+
+def test_rows_of_one_person_count_once() -> None:
+    assert passes(GOOD, rows_of([1, 1, 2, 3], [0, 1, 0, 1])) == [False]
+
+
+@pytest.mark.parametrize(
+    ("model", "items", "holds"),
+    [
+        (DistinctDiversity(2), [0, 0, 0, 1], False),
+        (DistinctDiversity(2), [0, 0, 1, 1], True),
+        (TCloseness(0.2), [0, 0, 0, 1], False),
+        (TCloseness(0.3), [0, 0, 0, 1], True),
+        (BetaLikeness(0.2, "basic"), [0, 0, 0, 1], False),
+        (BetaLikeness(0.5, "basic"), [0, 0, 0, 1], True),
+    ],
+)
+def test_every_model_of_the_policy_counts_and_a_window_is_its_own_reference(
+    model: Any, items: Any, holds: bool
+) -> None:
+    decisions = one_cluster([10, 11, 12], window=(10, 13))
+    assert passes(decisions, rows_of([1, 2, 3, 4], items), (*THREE, model)) == [holds]
+
+
+def test_a_reuse_repeats_a_published_box_exactly() -> None:
+    alone = one_cluster([13], reused=True)
+    known = {7: box_key(alone.lo[0], alone.hi[0])}
+    assert passes(alone, published=known) == [True]
+    assert passes(alone) == [False], "nothing was published under this id"
+    other = {7: box_key(alone.lo[0], alone.hi[0] + 10)}
+    assert passes(alone, published=other) == [False], "another box was"
+    assert passes(alone, models=(*THREE, TCloseness(0.5)), published=known) == [False], "closeness breaks"
