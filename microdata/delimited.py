@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import csv
 import itertools
+import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +26,8 @@ DELIMITERS = ",;\t|"
 ROW_LIMIT = 4 << 20
 """No row may be longer than this many bytes."""
 _ROWS_LOOKED_AT = 20
+_PATIENCE = 10.0
+"""Seconds that Arrow's threads have to let go of what they were given."""
 
 
 @dataclass(frozen=True)
@@ -91,37 +95,48 @@ def csv_batches(
     # Positions stand for names, so that undeclared columns may be called whatever they are.
     positions = [str(dialect.names.index(name)) for name in wanted]
     misshapen: list[int] = []
+    released = threading.Event()
+    options, reader = _parse_options(dialect, misshapen, released), None
+    done, told = 0, 0
+    try:
+        reader = pa_csv.open_csv(
+            source,
+            read_options=pa_csv.ReadOptions(
+                column_names=[str(position) for position in range(len(dialect.names))],
+                skip_rows=dialect.blank,
+                skip_rows_after_names=int(dialect.header),
+                block_size=ROW_LIMIT,
+                use_threads=False,
+            ),
+            parse_options=options,
+            convert_options=pa_csv.ConvertOptions(
+                column_types=dict.fromkeys(positions, pa.binary()), include_columns=positions
+            ),
+        )
+        for batch in reader:
+            rows = _numbered(done, batch.num_rows, misshapen)
+            done = int(rows[-1]) + 1 if len(rows) else done
+            columns = [_trimmed(column) if dialect.spaced else column for column in batch.columns]
+            yield pa.record_batch(columns, names=list(wanted)), rows, np.array(misshapen[told:], np.int64)
+            told = len(misshapen)
+    finally:
+        # Arrow's threads may hold the options for a moment longer; a process that ends in that moment dies of it.
+        del options, reader
+        released.wait(_PATIENCE)
+    if told < len(misshapen):
+        nothing = pa.record_batch([pa.array([], pa.binary())] * len(positions), names=list(wanted))
+        yield nothing, np.empty(0, np.int64), np.array(misshapen[told:], np.int64)
+
+
+def _parse_options(dialect: Dialect, misshapen: list[int], released: threading.Event) -> pa_csv.ParseOptions:
+    """Rows of another length are noted and skipped; the event tells when nobody holds the options any more."""
 
     def note(row: pa_csv.InvalidRow) -> str:
         misshapen.append(row.number - 1 - dialect.header)
         return "skip"
 
-    reader = pa_csv.open_csv(
-        source,
-        read_options=pa_csv.ReadOptions(
-            column_names=[str(position) for position in range(len(dialect.names))],
-            skip_rows=dialect.blank,
-            skip_rows_after_names=int(dialect.header),
-            block_size=ROW_LIMIT,
-            use_threads=False,
-        ),
-        parse_options=pa_csv.ParseOptions(
-            delimiter=dialect.delimiter, newlines_in_values=True, invalid_row_handler=note
-        ),
-        convert_options=pa_csv.ConvertOptions(
-            column_types=dict.fromkeys(positions, pa.binary()), include_columns=positions
-        ),
-    )
-    done, told = 0, 0
-    for batch in reader:
-        rows = _numbered(done, batch.num_rows, misshapen)
-        done = int(rows[-1]) + 1 if len(rows) else done
-        columns = [_trimmed(column) if dialect.spaced else column for column in batch.columns]
-        yield pa.record_batch(columns, names=list(wanted)), rows, np.array(misshapen[told:], np.int64)
-        told = len(misshapen)
-    if told < len(misshapen):
-        nothing = pa.record_batch([pa.array([], pa.binary())] * len(positions), names=list(wanted))
-        yield nothing, np.empty(0, np.int64), np.array(misshapen[told:], np.int64)
+    weakref.finalize(note, released.set)
+    return pa_csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True, invalid_row_handler=note)
 
 
 def _first_rows(lines: Sequence[str], delimiter: str) -> list[list[str]]:

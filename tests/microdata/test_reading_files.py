@@ -1,6 +1,9 @@
 """Files and frames in every format, read whole and in batches."""
 
 import gzip
+import threading
+import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -274,3 +277,39 @@ def test_lines_may_end_as_on_any_machine(tmp_path: Path, end: str, ending: str) 
     path = tmp_path / f"table.{ending}"
     path.write_bytes("".join(row + end for row in rows).encode())
     assert read_table(path, Schema("id", (Number("age", 0, 9),))).table.quasi[:, 0].tolist() == [5, 6]
+
+
+def test_who_has_read_a_csv_waits_until_the_threads_of_arrow_hold_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that lets go of Python's objects while the process ends kills it."""
+    path = tmp_path / "t.csv"
+    path.write_text(CSV)
+    real, held = delimited.pa_csv.open_csv, []
+
+    def slow(*given: Any, parse_options: Any, **more: Any) -> Any:
+        handler = parse_options.invalid_row_handler
+        held.append(weakref.ref(handler))
+        threading.Thread(target=lambda handler: time.sleep(0.3), args=[handler]).start()
+        return real(*given, parse_options=parse_options, **more)
+
+    monkeypatch.setattr(delimited.pa_csv, "open_csv", slow)
+    assert len(read_table(path, SCHEMA).table.quasi) == 3
+    assert [each() for each in held] == [None]
+
+
+def test_an_unfinished_read_of_a_csv_waits_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(CSV + "c,1,F,flu,x,s1\n" * 1000)
+    real, held = delimited._parse_options, []
+
+    def noted(*given: Any) -> Any:
+        options = real(*given)
+        held.append(weakref.ref(options.invalid_row_handler))
+        return options
+
+    monkeypatch.setattr(delimited, "_parse_options", noted)
+    batches = read_batches(path, SCHEMA)
+    next(batches)
+    batches.close()
+    assert [each() for each in held] == [None]
