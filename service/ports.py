@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import secrets
 import socket
@@ -12,6 +13,8 @@ from microdata.errors import UnavailableError
 _FIRST, _COUNT = 20_000, 12_000
 """Below the range from which outgoing connections get their ports: a client that tries again while nobody listens could
 otherwise be given the very port that it tries, connect to itself, and keep the server from coming back."""
+_TURNS = 5
+"""Of the loop, more than asyncio needs from accepting a connection until its handler has begun (three)."""
 _REASONS = {
     errno.EADDRINUSE: "another program listens there",
     errno.EADDRNOTAVAIL: "this machine has no such address",
@@ -54,6 +57,21 @@ def listening(host: str, port: int, remedy: str) -> list[socket.socket]:
             each.close()
         raise port_error(error, host, port, remedy) from error
     return sockets
+
+
+async def stop_listening(*servers: asyncio.Server) -> None:
+    """Accept no more; every connection that was accepted has its handler afterwards.
+
+    asyncio drops what it is accepting when its server is closed, and a handler that is cancelled before it has begun
+    closes nothing: in both cases the connection would stay open, and its client would wait.
+    """
+    loop = asyncio.get_running_loop()
+    for listener in (each for server in servers for each in server.sockets):
+        loop.remove_reader(listener.fileno())
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
+    for server in servers:
+        server.close()
 
 
 def port_error(error: OSError, host: str, port: int, remedy: str) -> PortError:

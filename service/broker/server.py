@@ -19,7 +19,7 @@ from service.broker.groups import Groups
 from service.broker.node import Call, Node
 from service.broker.topics import BrokerTopics
 from service.broker.transactions import Transactions
-from service.ports import PortError, port_error
+from service.ports import PortError, port_error, stop_listening
 
 log = logging.getLogger(__name__)
 
@@ -78,11 +78,10 @@ class Broker:
     async def stop(self) -> None:
         """Close every connection and forget everything."""
         if self._server is not None:
-            self._server.close()
+            await stop_listening(self._server)
             for task in list(self._tasks):
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
-            await self._server.wait_closed()
             self._server = None
 
     def start_in_thread(self) -> Self:
@@ -150,6 +149,7 @@ class Broker:
             log.debug("a client went away")
         except asyncio.CancelledError:
             log.debug("the broker stops")  # and ends here: asyncio's streams complain of a cancelled handler
+            writer.transport.abort()  # a client that does not read its answers would never be done
         except (ValueError, IndexError, struct.error) as error:
             log.warning("a connection is closed: what came is no request (%s)", type(error).__name__)
         finally:

@@ -21,7 +21,7 @@ import msgspec
 from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from service.ports import listening
+from service.ports import listening, stop_listening
 from service.worker.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -84,8 +84,7 @@ class StatusServer:
     async def _listen(self) -> None:
         servers = [await asyncio.start_server(self._serve, sock=each, limit=MOST_HEAD_BYTES) for each in self._sockets]
         await self._ended.wait()
-        for server in servers:
-            server.close()
+        await stop_listening(*servers)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection: one request, one answer, each within its time."""

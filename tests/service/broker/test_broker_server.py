@@ -16,6 +16,7 @@ import pytest
 from service.broker import Broker, BrokerError
 from service.kafka import KafkaSettings, Partition, connect
 from service.ports import PortError, free_port
+from tests.service.stopping import connections_while_it_stops
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "no-such-host.invalid"])
@@ -46,6 +47,16 @@ def test_it_starts_and_stops_inside_of_an_event_loop() -> None:
         await writer.wait_closed()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_it_leaves_no_connection_open_that_comes_while_it_stops(turns: int) -> None:
+    broker = Broker().start_in_thread()
+    assert broker._loop is not None
+    left_open = connections_while_it_stops(
+        int(broker.bootstrap.split(":")[1]), broker._loop, broker._stopping, turns, broker.close
+    )
+    assert not left_open
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from service.worker import status as module
 from service.worker.metrics import Metrics
 from service.worker.status import MOST_CONNECTIONS, MOST_HEAD_BYTES, StatusServer
 from tests.service.kafka.world import eventually
+from tests.service.stopping import connections_while_it_stops
 from tests.service.worker.test_crashes import stream_of
 
 HALF_OPEN = 3_000
@@ -149,3 +150,9 @@ def test_a_port_that_is_taken_is_told_with_what_to_do(start: Any) -> None:
     port = start().port
     with pytest.raises(PortError, match=f"127.0.0.1:{port}: another program listens there; .*--status-port"):
         StatusServer(Metrics(stream_of(2, 0)), "127.0.0.1", port)
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_no_connection_stays_open_that_comes_while_it_stops(turns: int) -> None:
+    server = StatusServer(Metrics(stream_of(2, 0)), "127.0.0.1", 0)
+    assert not connections_while_it_stops(server.port, server._loop, server._ended, turns, server.close)
