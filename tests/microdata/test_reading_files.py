@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -285,7 +286,7 @@ def test_who_has_read_a_csv_waits_until_the_threads_of_arrow_hold_nothing_of_it(
     """A thread that lets go of Python's objects while the process ends kills it."""
     path = tmp_path / "t.csv"
     path.write_text(CSV)
-    real, held = delimited.pa_csv.open_csv, []
+    real, held = pa_csv.open_csv, []
 
     def slow(*given: Any, parse_options: Any, **more: Any) -> Any:
         handler = parse_options.invalid_row_handler
@@ -293,7 +294,7 @@ def test_who_has_read_a_csv_waits_until_the_threads_of_arrow_hold_nothing_of_it(
         threading.Thread(target=lambda handler: time.sleep(0.3), args=[handler]).start()
         return real(*given, parse_options=parse_options, **more)
 
-    monkeypatch.setattr(delimited.pa_csv, "open_csv", slow)
+    monkeypatch.setattr(pa_csv, "open_csv", slow)
     assert len(read_table(path, SCHEMA).table.quasi) == 3
     assert [each() for each in held] == [None]
 
@@ -309,7 +310,7 @@ def test_an_unfinished_read_of_a_csv_waits_too(tmp_path: Path, monkeypatch: pyte
         return options
 
     monkeypatch.setattr(delimited, "_parse_options", noted)
-    batches = read_batches(path, SCHEMA)
+    batches: Any = read_batches(path, SCHEMA)
     next(batches)
     batches.close()
     assert [each() for each in held] == [None]
