@@ -83,7 +83,7 @@ class ServiceProcess:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(arguments, env=environment, stdout=log, stderr=log, cwd=ROOT)  # type: ignore[assignment]
         try:
-            wait_until(self._is_ready, seconds=480)  # a first start compiles
+            wait_until(self._is_ready, seconds=840)  # a first start compiles, beside others that do
         except BaseException:
             self.kill()
             raise
