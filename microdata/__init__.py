@@ -23,7 +23,17 @@ from microdata.files import OnRefused, read_batches, read_table, table_from_fram
 from microdata.generalizations import boxes_from, generalizations
 from microdata.geometry import Geometry, box_loss, geometry, range_loss, widened_range
 from microdata.hierarchy import Hierarchy
-from microdata.loss import attribute_loss, average_class_size, class_loss, discernibility, entropy_loss, table_loss
+from microdata.loss import (
+    SquaredError,
+    Squares,
+    attribute_loss,
+    average_class_size,
+    class_loss,
+    discernibility,
+    entropy_loss,
+    squared_error,
+    table_loss,
+)
 from microdata.persons import PersonKey
 from microdata.progress import Progress, silent
 from microdata.publication import Publication
@@ -34,6 +44,7 @@ from microdata.refusals import KEY, RECORD, Reason, Refusals
 from microdata.sampling import Sample, read_sample
 from microdata.schema import Attribute, Category, Number, PersonSource, Schema
 from microdata.selection import nth_smallest
+from microdata.showing import Show, means
 from microdata.table import Table
 
 __all__ = [
@@ -66,6 +77,9 @@ __all__ = [
     "Sample",
     "Schema",
     "SchemaError",
+    "Show",
+    "SquaredError",
+    "Squares",
     "Table",
     "UnavailableError",
     "Words",
@@ -88,6 +102,7 @@ __all__ = [
     "interval_hierarchy",
     "kernel",
     "load_extensions",
+    "means",
     "missing_extensions",
     "nth_smallest",
     "prefix_hierarchy",
@@ -101,6 +116,7 @@ __all__ = [
     "read_table",
     "seeded_words",
     "silent",
+    "squared_error",
     "system_words",
     "table_from_frame",
     "table_loss",

@@ -1,7 +1,8 @@
 """Generalizations as people and programs read them, and back.
 
-A number is an interval, `[25,30]` as text and a list of two numbers in JSON; a point may be the number alone. A
-category is the label of a node. `*` stands for the whole domain, unless a hierarchy gives that label another meaning.
+A number is an interval, `[25,30]` as text and a list of two numbers in JSON; a point may be the number alone, and where
+means are shown it is. A category is the label of a node. `*` stands for the whole domain, unless a hierarchy gives that
+label another meaning.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from microdata.errors import DataError
 from microdata.lines import Lines
 from microdata.refusals import Reason
 from microdata.schema import Attribute, Category, Schema
+from microdata.showing import Show
 
 SUPPRESSED = "*"
 _END = r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*"
@@ -34,26 +36,30 @@ def node_labels(attribute: Category, low: NDArray[np.float64], high: NDArray[np.
     return pa.array(attribute.hierarchy.labels, pa.string()).take(pa.array(attribute.hierarchy.lca(low, high)))
 
 
-def box_cells(boxes: Boxes, lines: Lines) -> list[pa.Array]:
-    """Cells of a line format for every box, one array per quasi-identifier."""
+def box_cells(boxes: Boxes, lines: Lines, show: Show = "interval") -> list[pa.Array]:
+    """Cells of a line format for every box (or mean), one array per quasi-identifier."""
     cells = []
     for column, attribute in enumerate(boxes.schema.quasi):
         low, high = boxes.lo[:, column], boxes.hi[:, column]
         if isinstance(attribute, Category):
             cells.append(lines.cells(attribute.name, node_labels(attribute, low, high)))
+        elif show == "mean":
+            cells.append(lines.cells(attribute.name, number_column(attribute, low)))
         else:
             ends = number_column(attribute, low), number_column(attribute, high)
             cells.append(lines.intervals(attribute.name, *ends))
     return cells
 
 
-def box_columns(boxes: Boxes) -> dict[str, pa.Array]:
-    """Columns with one row per box: labels, and lists of two numbers."""
+def box_columns(boxes: Boxes, show: Show = "interval") -> dict[str, pa.Array]:
+    """Columns with one row per box: labels, and lists of two numbers; where means are shown, numbers."""
     columns = {}
     for column, attribute in enumerate(boxes.schema.quasi):
         low, high = boxes.lo[:, column], boxes.hi[:, column]
         if isinstance(attribute, Category):
             columns[attribute.name] = node_labels(attribute, low, high)
+        elif show == "mean":
+            columns[attribute.name] = number_column(attribute, low)
         else:
             ends = number_column(attribute, np.stack([low, high], axis=1).ravel())
             columns[attribute.name] = pa.ListArray.from_arrays(
@@ -62,15 +68,15 @@ def box_columns(boxes: Boxes) -> dict[str, pa.Array]:
     return columns
 
 
-def generalizations(boxes: Boxes) -> list[dict[str, Any]]:
-    """One object per box, ready for JSON.
+def generalizations(boxes: Boxes, show: Show = "interval") -> list[dict[str, Any]]:
+    """One object per box (or mean), ready for JSON.
 
     >>> from microdata import Category, Hierarchy, Number, Schema
     >>> schema = Schema("id", (Number("age", 0, 120, integer=True), Category("sex", Hierarchy.flat(["F", "M"]))))
     >>> generalizations(Boxes(schema, np.array([[25.0, 0.0]]), np.array([[30.0, 1.0]])))
     [{'age': [25, 30], 'sex': '*'}]
     """
-    columns = box_columns(boxes)
+    columns = box_columns(boxes, show)
     names, values = list(columns), [column.to_pylist() for column in columns.values()]
     return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 

@@ -1,4 +1,4 @@
-"""What a generalization costs: the General Loss Metric and three measures that people compare it with.
+"""What a generalization costs: the General Loss Metric and measures that people compare it with.
 
 The loss of a number is the width of its interval over the width of its domain. The loss of a category is the share of
 the hierarchy's leaves below the published node, and 0 for a leaf. A class's loss is their weighted mean, a table's
@@ -7,11 +7,13 @@ loss the mean over its rows.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from microdata.boxes import Boxes
-from microdata.schema import Category
+from microdata.schema import Category, Schema
 
 
 def attribute_loss(boxes: Boxes) -> NDArray[np.float64]:
@@ -70,6 +72,66 @@ def entropy_loss(quasi: NDArray[np.float64], classes: NDArray[np.integer], boxes
         most = np.log2(len(rows) / own).sum()
         result[column] = np.log2(box / own).sum() / most if most > 0 else 0.0
     return result
+
+
+class SquaredError(NamedTuple):
+    """SSE / SST, from 0 (nothing lost) to 1 (every class is shown alike)."""
+
+    attributes: tuple[float | None, ...]
+    """Of each quasi-identifier; None for those that have no order, and so no mean."""
+    total: float | None
+    """Over all of them, each divided by its standard deviation; None where none has an order."""
+
+
+class Squares:
+    """What showing means costs, part by part: classes are whole in the part that they are in."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._ordered = np.array([attribute.ordered for attribute in schema.quasi])
+        width = len(self._ordered)
+        self._rows, self._mean, self._between, self._within = 0, np.zeros(width), np.zeros(width), np.zeros(width)
+        self._least, self._greatest = np.full(width, np.inf), np.full(width, -np.inf)
+
+    def add(self, quasi: NDArray[np.float64], classes: NDArray[np.integer]) -> None:
+        """Some more rows; those of class -1 are left out."""
+        own = classes >= 0
+        rows, groups = quasi[own], classes[own]
+        if not len(rows):
+            return
+        sizes = np.maximum(np.bincount(groups), 1)
+        for column, values in enumerate(rows.T):
+            middle = values.mean()
+            around = values - middle
+            inner = around - (np.bincount(groups, around) / sizes)[groups]
+            self._within[column] += inner @ inner
+            # The squares around the mean of all rows so far and these, from those around the mean of either part.
+            both = self._rows + len(rows)
+            apart = middle - self._mean[column]
+            self._between[column] += around @ around + apart**2 * self._rows * len(rows) / both
+            self._mean[column] += apart * len(rows) / both
+        self._rows += len(rows)
+        self._least = np.minimum(self._least, rows.min(axis=0))
+        self._greatest = np.maximum(self._greatest, rows.max(axis=0))
+
+    def error(self) -> SquaredError:
+        """SSE / SST of all that was added. An attribute that is the same everywhere loses nothing."""
+        varied = self._greatest > self._least
+        shares = np.divide(self._within, self._between, out=np.zeros_like(self._within), where=varied)
+        kept = self._ordered & varied
+        return SquaredError(
+            tuple(min(float(share), 1.0) if own else None for share, own in zip(shares, self._ordered, strict=True)),
+            float(np.minimum(shares[kept], 1.0).sum()) / max(int(kept.sum()), 1) if self._ordered.any() else None,
+        )
+
+
+def squared_error(schema: Schema, quasi: NDArray[np.float64], classes: NDArray[np.integer]) -> SquaredError:
+    """What showing the mean of each class costs: the squares of what it is away from the rows, over their variance.
+
+    An ordered category counts by the places of its leaves.
+    """
+    squares = Squares(schema)
+    squares.add(quasi, classes)
+    return squares.error()
 
 
 def _between(ordered: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.int64]:

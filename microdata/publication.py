@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from microdata.boxes import Boxes
 from microdata.loss import table_loss
+from microdata.showing import Show, means
 from microdata.table import Table
 
 
@@ -17,8 +18,8 @@ from microdata.table import Table
 class Publication:
     """Classes over the rows of a table.
 
-    `boxes` are minimal or wider; what is published is their widened form. Row numbers never leave: writing a
-    publication shuffles its rows.
+    `boxes` are minimal or wider; what is published is their widened form, or with `show` the mean of each class. Row
+    numbers never leave: writing a publication shuffles its rows.
     """
 
     table: Table
@@ -27,18 +28,33 @@ class Publication:
     boxes: Boxes
     details: Mapping[str, object] = field(default_factory=dict)
     """What the algorithm has to say about its run, free of record values."""
+    show: Show = "interval"
+    """How its classes are published."""
 
     def __post_init__(self) -> None:
         assert len(self.classes) == len(self.table)
 
     @classmethod
-    def of(cls, table: Table, classes: NDArray[np.integer], details: Mapping[str, object] | None = None) -> Publication:
+    def of(
+        cls,
+        table: Table,
+        classes: NDArray[np.integer],
+        details: Mapping[str, object] | None = None,
+        show: Show = "interval",
+    ) -> Publication:
         """The publication with minimal boxes; classes are numbered anew from 0, without gaps."""
         labels = np.asarray(classes)
         present, compact = np.unique(labels[labels >= 0], return_inverse=True)
         numbered = np.full(len(labels), -1, np.int32)
         numbered[labels >= 0] = compact
-        return cls(table, numbered, Boxes.around(table.schema, table.quasi, numbered, len(present)), details or {})
+        boxes = Boxes.around(table.schema, table.quasi, numbered, len(present))
+        return cls(table, numbered, boxes, details or {}, show)
+
+    def shown(self) -> Boxes:
+        """What is published of each class."""
+        if self.show == "mean":
+            return means(self.table.schema, self.table.quasi, self.classes, len(self.boxes))
+        return self.boxes.widened()
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -52,5 +68,5 @@ class Publication:
 
     @property
     def loss(self) -> float:
-        """Mean loss over the published rows."""
+        """Mean loss over the published rows, if they are shown as boxes."""
         return table_loss(self.boxes, self.sizes)

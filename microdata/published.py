@@ -22,6 +22,7 @@ from microdata.lines import unescaped
 from microdata.publication import Publication
 from microdata.refusals import RECORD, Reason, Refusals
 from microdata.schema import Attribute, Schema
+from microdata.showing import Show
 from microdata.sources import Chunk, column_chunks, format_of, line_chunks, reading
 from microdata.table import concat_public
 
@@ -35,7 +36,7 @@ class Published:
 
     schema: Schema
     boxes: Boxes
-    """One box per class, as published."""
+    """One box per class, as published; where means are shown, their points."""
     classes: NDArray[np.int32]
     """Class of each row, from 0; every class has a row."""
     sensitive: NDArray[np.int32]
@@ -46,6 +47,8 @@ class Published:
     """Columns of the file that the schema does not let out, the person's among them."""
     labels: tuple[str, ...] = ()
     """What the file calls each class; empty where it has no such column."""
+    show: Show = "interval"
+    """What the boxes are: around the rows of their class, or the means of them."""
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -63,17 +66,19 @@ def published_of(publication: Publication) -> Published:
     """What a publication lets out, in the order of its table."""
     own = publication.classes >= 0
     table = publication.table.take(own)
-    boxes = publication.boxes.widened()
-    return Published(table.schema, boxes, publication.classes[own], table.sensitive, table.public)
+    classes, boxes = publication.classes[own], publication.shown()
+    return Published(table.schema, boxes, classes, table.sensitive, table.public, show=publication.show)
 
 
-def read_published(path: str | Path, schema: Schema, *, formulas: Formulas = "escape") -> Published:
-    """Read a published file, whoever wrote it, and understand it by the schema.
+def read_published(
+    path: str | Path, schema: Schema, *, formulas: Formulas = "escape", show: Show = "interval"
+) -> Published:
+    """Read a published file, whoever wrote it, and understand it by the schema and by how its classes are shown.
 
     Rows are one class when they agree in all generalized values and, where there is a column `class`, in that.
     """
     path = Path(path)
-    sheet = _Sheet(schema)
+    sheet = _Sheet(schema, show)
     with reading(path):
         wanted = [attribute.name for attribute in schema.quasi + schema.sensitive]
         optional = [class_column(schema), *schema.public]
@@ -91,9 +96,10 @@ def _unescaped(chunk: Chunk) -> Chunk:
 class _Sheet:
     """A published table while it is read: codes per row, what they stand for per column."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, show: Show) -> None:
         self._schema = schema
-        self._sides = [_Side(attribute) for attribute in schema.quasi]
+        self._show = show
+        self._sides = [_Side(attribute, points=show == "mean" and attribute.ordered) for attribute in schema.quasi]
         self._class_codes: dict[str | None, int] = {}
         self._codes: list[NDArray[np.int32]] = []
         self._sensitive: list[NDArray[np.int32]] = []
@@ -142,6 +148,7 @@ class _Sheet:
             public if public.num_columns else None,
             self._undeclared(),
             self._labels(codes[first, -1]),
+            self._show,
         )
 
     def _classes(self, columns: pa.RecordBatch) -> NDArray[np.int32]:
@@ -182,8 +189,9 @@ class _Sheet:
 class _Side:
     """One quasi-identifier of a published table: each distinct text is parsed once, each interval has one code."""
 
-    def __init__(self, attribute: Attribute) -> None:
+    def __init__(self, attribute: Attribute, *, points: bool) -> None:
         self.attribute = attribute
+        self._points = points
         self.pairs: dict[tuple[float, float], int] = {}
         self._known: dict[str | None, tuple[int, int]] = {None: (0, Reason.MISSING), "": (0, Reason.MISSING)}
 
@@ -197,6 +205,8 @@ class _Side:
     def _code(self, label: str | None) -> tuple[int, int]:
         if label not in self._known:
             low, high, reason = parse_label(self.attribute, label or "")
+            if self._points and not reason and low < high:
+                reason = Reason.NOT_A_NUMBER if self.attribute.numeric else Reason.UNKNOWN_CATEGORY
             self._known[label] = self.pairs.setdefault((low, high), len(self.pairs)), reason
         return self._known[label]
 

@@ -45,8 +45,9 @@ def write_published(
 ) -> None:
     """Write what a publication lets out as CSV, JSON lines, Parquet or Arrow, by the ending of the name.
 
-    Intervals are texts in CSV and lists of two numbers elsewhere. The file appears when it is complete. In CSV, a text
-    that a spreadsheet would run (`=…`, `+…`, `-…`, `@…`) gets an apostrophe in front, unless `formulas` are kept.
+    Intervals are texts in CSV and lists of two numbers elsewhere, means are numbers everywhere. The file appears when
+    it is complete. In CSV, a text that a spreadsheet would run (`=…`, `+…`, `-…`, `@…`) gets an apostrophe in front,
+    unless `formulas` are kept.
     """
     path = Path(path)
     sheet = _Sheet.of(publication, words)
@@ -72,10 +73,13 @@ class _Sheet:
     @classmethod
     def of(cls, publication: Publication, words: Words) -> _Sheet:
         published = published_of(publication)
-        own = publication.classes >= 0
-        outside = int((~published.boxes.cover(publication.table.quasi[own], published.classes)).sum())
+        own, boxes, shown = publication.classes >= 0, publication.boxes.widened(), published.boxes
+        outside = int((~boxes.cover(publication.table.quasi[own], published.classes)).sum())
         if outside:
             raise GuaranteeError(f"{outside} rows lie outside the box of their class")
+        strange = int((~((boxes.lo <= shown.lo) & (shown.hi <= boxes.hi)).all(axis=1)).sum())
+        if strange:
+            raise GuaranteeError(f"{strange} classes are shown outside of their box")
         return cls(published, np.argsort(words(len(published))), np.argsort(words(len(published.boxes))) + 1)
 
     def names(self) -> list[str]:
@@ -91,7 +95,7 @@ class _Sheet:
 
     @cached_property
     def _boxes(self) -> list[pa.Array]:
-        return list(box_columns(self.published.boxes).values())
+        return list(box_columns(self.published.boxes, self.published.show).values())
 
     @cached_property
     def _values(self) -> list[pa.Array]:
@@ -113,7 +117,7 @@ class _Sheet:
         published = self.published
         schema = published.schema
         numbers = lines.cells(class_column(schema), pa.array(self.numbers))
-        classes = lines.joined([numbers, *box_cells(published.boxes, lines)])
+        classes = lines.joined([numbers, *box_cells(published.boxes, lines, published.show)])
         named = zip(schema.sensitive, self._values, strict=True)
         sensitive = [lines.cells(attribute.name, values) for attribute, values in named]
         for rows in self._slices(progress):

@@ -67,6 +67,8 @@ class Number:
 
     numeric: ClassVar[bool] = True
     """Whether a value is a number; else it is a label."""
+    ordered: ClassVar[bool] = True
+    """Whether values have an order, and so a middle."""
 
     def __post_init__(self) -> None:
         given = f"{_shown(self.low)} … {_shown(self.high)}"
@@ -187,17 +189,26 @@ class Number:
         above = self.on_grid(nearest)
         return np.minimum(np.where(above < numbers, self.on_grid(nearest + 1), above), self.high)
 
+    def nearest(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The values on the grid, or the end of the domain, that are nearest to these; themselves without a grid."""
+        if self.grid is None:
+            return numbers
+        # Adding zero turns -0.0 into 0.0.
+        return np.minimum(self.on_grid(np.rint((numbers - self.low) / self.grid)), self.high) + 0.0
+
 
 @dataclass(frozen=True)
 class Category:
     """A value that is a leaf of a hierarchy.
 
-    With `other`, a value that the hierarchy does not know becomes that leaf; without, it is refused.
+    With `other`, a value that the hierarchy does not know becomes that leaf; without, it is refused. `ordered` says
+    that the leaves stand in an order that means something, so that one of several is in the middle.
     """
 
     name: str
     hierarchy: Hierarchy
     other: str | None = None
+    ordered: bool = False
 
     numeric: ClassVar[bool] = False
     """Whether a value is a number; else it is a label."""
@@ -220,7 +231,13 @@ class Category:
     def declaration(self) -> dict[str, Any]:
         """All that decides how a value is encoded and published, as JSON."""
         tree = self.hierarchy
-        return {"name": self.name, "tree": [tree.labels, tree.parent.tolist()], "other": self.other}
+        return {
+            "name": self.name,
+            "tree": [tree.labels, tree.parent.tolist()],
+            "other": self.other,
+            # Only where it is given: policies without keep their fingerprint.
+            **({"ordered": True} if self.ordered else {}),
+        }
 
     def code_of(self, text: str) -> int | None:
         """The leaf of this label; None where there is none."""

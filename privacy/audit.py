@@ -66,8 +66,8 @@ class Audit:
     """Persons (as counted) of the smallest class."""
     largest_share: float | None
     """Largest share of a class's rows that one person has, or at most can have; None where persons are unknown."""
-    loss: float
-    """Mean loss over the published rows."""
+    loss: float | None
+    """Mean loss over the published rows; None for a published table of means, which has no boxes."""
 
     @property
     def holds(self) -> bool:
@@ -86,7 +86,8 @@ def audit(
 
     `original` is the table, or only the count of every value of each sensitive attribute in it. Persons and coverage
     are exact for a publication of that very table. A published table shows no persons: then the original rows inside a
-    class's box tell the fewest persons that it can be about. Without the table, every row counts as a person.
+    class's box tell the fewest persons that it can be about; a table of means has no boxes, so that any rows of the
+    original may be behind a class. Without the table, every row counts as a person.
     """
     if isinstance(published, Publication):
         if isinstance(original, Table) and _same_rows(original, published.table):
@@ -106,7 +107,8 @@ def _same_rows(original: Table, table: Table) -> bool:
 def _audit_publication(original: Table, publication: Publication, models: Iterable[Model]) -> Audit:
     classes, count = publication.classes, len(publication.boxes)
     groups = Groups.of(original.schema, original.persons, original.sensitive, classes, count)
-    published = published_of(publication)
+    # However the classes are shown, a row belongs into the box of its class.
+    published = published_of(replace(publication, show="interval"))
     outside = ~published.boxes.cover(original.quasi[classes >= 0], published.classes)
     faults = [*_undeclared(published), *_uncovered(int(outside.sum()))]
     return _summary(models, groups, faults, published, persons="exact", original=original)
@@ -159,7 +161,7 @@ def _summary(
         suppressed=None if original is None else len(original) - len(published),
         fewest_persons=int(groups.persons.min()) if len(groups) else None,
         largest_share=None if persons == "rows" or not len(groups) else min(float(shares.max()), 1.0),
-        loss=table_loss(published.boxes, groups.rows),
+        loss=None if published.show == "mean" else table_loss(published.boxes, groups.rows),
     )
 
 

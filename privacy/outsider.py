@@ -30,6 +30,10 @@ class Match:
 def match(original: Table, published: Published) -> Match:
     """Compare the rows of a published table with the original rows that its boxes cover."""
     own, others = _contents(original.sensitive, published.sensitive)
+    size = int(max(own.max(initial=-1), others.max(initial=-1))) + 1
+    surplus = int(np.maximum(np.bincount(others, minlength=size) - np.bincount(own, minlength=size), 0).sum())
+    if published.show == "mean":
+        return _anywhere(original, published, surplus)
     count = len(published.boxes)
     classes, contents, counts = pairs(published.classes, others)
     pair_of_row, pair_persons, pair_contents = _person_contents(original.persons, own)
@@ -45,9 +49,15 @@ def match(original: Table, published: Published) -> Match:
         pair_persons,
         pair_contents,
     )
-    size = int(max(own.max(initial=-1), others.max(initial=-1))) + 1
-    surplus = np.bincount(others, minlength=size) - np.bincount(own, minlength=size)
-    return Match(missing, int(np.maximum(surplus, 0).sum()), fewest, most)
+    return Match(missing, surplus, fewest, most)
+
+
+def _anywhere(original: Table, published: Published, surplus: int) -> Match:
+    """The same for means, which do not say where the rows of a class are: they may be those of whoever has most."""
+    rows = np.bincount(published.classes, minlength=len(published.boxes))
+    each = np.sort(np.unique(original.persons, return_counts=True)[1])[::-1]
+    fewest = np.minimum(np.searchsorted(np.cumsum(each), rows) + 1, rows)
+    return Match(np.zeros_like(rows), surplus, fewest, np.minimum(each.max(initial=0), rows))
 
 
 def _contents(own: NDArray[np.int32], others: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

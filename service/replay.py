@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,6 +25,7 @@ from microdata import (
     Progress,
     Reason,
     Schema,
+    Squares,
     class_loss,
     silent,
     words,
@@ -33,9 +34,9 @@ from service.codec import Events, JsonCodec, read_events
 from service.policy import Policy
 from service.publishing.departure import Departure
 from service.publishing.gate import Gate, box_key
-from service.publishing.messages import MessageEncoder
+from service.publishing.messages import MessageEncoder, shown
 from service.publishing.rows import Rows
-from service.report import Asked, DelayBin, Delays, Point, Refused, ReplayReport, Result
+from service.report import Asked, DelayBin, Delays, Point, Refused, ReplayReport, Result, squared_loss
 from stream_algos import Batch, Engine, InOrder, Release, Workload
 
 BATCH = 1 << 14
@@ -166,7 +167,8 @@ class Replay:
         self._pushed = 0
         emit = policy.stream.emit if policy.stream else "clusters"
         # A file has the format of its ending, and what is written is lines of JSON, whatever topics hold.
-        self._encoder = MessageEncoder(self.schema, JsonCodec(self.schema), emit, 1)
+        self._encoder = MessageEncoder(self.schema, JsonCodec(self.schema), emit, 1, show=policy.show)
+        self._squares = Squares(self.schema) if policy.show == "mean" else None
 
     def run(self, parts: Iterable[Events], out: BinaryIO) -> None:
         """Push all events and write what leaves.
@@ -222,8 +224,10 @@ class Replay:
         if not passed.all():
             raise GuaranteeError(f"the gate refused {int((~passed).sum())} of {len(release)} clusters; nothing is kept")
         self.tally.decided(self.schema, step)
+        if self._squares:
+            self._squares.add(self._rows.quasi[self._rows.find(release.members)], release.cluster_of())
         if self._workload:
-            self._workload.decided(release)
+            self._workload.decided(self._seen(release))
         self._remember(step)
         leaving = self._in_order.pass_on(release, step.pending) if self._in_order else release
         self.tally.left(leaving)
@@ -231,6 +235,12 @@ class Replay:
         messages = self._encoder.encode(departure, self._rows).get(0, [])
         out.writelines(message + b"\n" for message in messages)
         self._forget(step)
+
+    def _seen(self, release: Release) -> Release:
+        """The same clusters with what is published of them."""
+        members = self._rows.quasi[self._rows.find(release.members)]
+        boxes = shown(self.schema, self.policy.show, release, members)
+        return replace(release, lo=boxes.lo, hi=boxes.hi)
 
     def _remember(self, step: Step) -> None:
         """The published boxes that the engine may still use."""
@@ -296,6 +306,8 @@ class Replay:
             ],
             largest_share=self._gate.largest_share,
             loss=tally.loss(),
+            show=self.policy.show,
+            squared_error=squared_loss(self.schema, self._squares.error()) if self._squares else None,
             workload_error=self._workload.error() if self._workload else None,
             loss_over_time=list(tally.points()),
             delays=self._delays() if decided else None,

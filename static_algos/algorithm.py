@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from microdata import Progress, Publication, Schema, Table, example_table, silent
+from microdata import Progress, Publication, Schema, Show, Table, example_table, silent
 from privacy import Model, check_able
 from static_algos.catalogue import Catalogue, Parameters, parse
 
@@ -25,6 +25,8 @@ class StaticAlgorithm(ABC):
     """The kind of data that it is for, as a policy names it."""
     merges: ClassVar[bool] = False
     """Whether it unites classes without looking at the models again: then they must survive merging."""
+    shows: ClassVar[Show] = "interval"
+    """How its classes are published unless somebody asks for another way; `anonymize` marks its result so."""
     example: ClassVar[Mapping[str, Any]]
     """Parameters that fit `example_data`: warm-ups, docs and generic checks run it with them."""
 

@@ -45,7 +45,7 @@ def query_errors(
     width 1. Suppressed rows are in the answer, not in the estimate. Without sensitive attributes a query has
     predicates on quasi-identifiers alone.
     """
-    table, boxes = publication.table, publication.boxes.widened()
+    table, boxes = publication.table, publication.shown()
     random = np.random.default_rng(seed)
     histograms = _histograms(publication)
     unit = np.array([float(_counted(attribute)) for attribute in table.schema.quasi])

@@ -209,6 +209,14 @@ class StreamParameters(Parameters):
         return None
 
     @property
+    def alone(self) -> str | None:
+        """The parameter that lets a row leave without the rest of its class; None where classes leave whole.
+
+        Where it is set, a class cannot be shown as its mean: of a row alone that would be the row.
+        """
+        return self.adds or ("order" if self.in_order else None)
+
+    @property
     def in_order(self) -> bool:
         """Whether rows leave one by one in the order of their positions, instead of shuffled."""
         return False

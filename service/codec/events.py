@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from microdata import Boxes, Reason, Refusals, Schema
+from microdata import Boxes, Reason, Refusals, Schema, Show
 from microdata.refusals import KEY, RECORD
 
 Emit: TypeAlias = Literal["clusters", "tuples"]
@@ -142,6 +142,8 @@ class Leaving:
     """Where the rows of each cluster begin, and the end of all."""
     sensitive: NDArray[np.int32]
     public: Public
+    show: Show = "interval"
+    """What the boxes are; where means are shown, a number is written as itself instead of an interval."""
 
     @property
     def rows(self) -> int:

@@ -35,7 +35,7 @@ class JsonMessages:
     def encode(self, leaving: Leaving, emit: Emit) -> Iterator[list[bytes]]:
         """The messages of each cluster."""
         texts, write = self._rows(leaving), self._cluster if emit == "clusters" else self._tuples
-        boxes = map(msgspec.json.encode, generalizations(leaving.boxes))
+        boxes = map(msgspec.json.encode, generalizations(leaving.boxes, leaving.show))
         starts = leaving.starts.tolist()
         for number, first, end, box in zip(leaving.ids.tolist(), starts[:-1], starts[1:], boxes, strict=True):
             yield list(write(number, box, texts[first:end]))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 import yaml
 from pydantic import BaseModel, Field, create_model
 
-from microdata import Progress, Sample, silent
+from microdata import Progress, Sample, Show, silent
 from service.policy.errors import PolicyError, PolicyProblem, unknown_name
 from service.policy.file import DEFAULT, PolicyFile, Section
 from static_algos import Catalogue, Entry
@@ -186,6 +186,10 @@ class DataKind(ABC):
 
     def check_able(self, algorithm: Any, schema: Any) -> None:  # noqa: B027 - as above
         """Raise `InfeasibleError` where an algorithm cannot keep what it is asked for with this schema."""
+
+    def shows(self, algorithm: str | None) -> Show | None:  # noqa: ARG002 - for kinds with classes
+        """How the classes of this algorithm are published where a policy does not say it; None without classes."""
+        return None
 
     def embed(self, given: Mapping[str, Any], schema: Any) -> None:  # noqa: B027 - for kinds with files
         """Put what files held into the policy in the place of their names, so that it needs none beside it."""

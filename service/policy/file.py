@@ -15,6 +15,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from microdata import Show
 from service.codec import CODECS, DEFAULT_FORMAT
 
 DEFAULT = "records"
@@ -102,3 +103,8 @@ class PolicyFile(Section):
     )
     stream: StreamSection | None = None
     table: TableSection = TableSection()
+    show: Show | None = Field(
+        None,
+        description="how a class is published: as the box around its rows (interval), or as their mean; left out, as "
+        "its algorithm does it",
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from microdata import InfeasibleError, SchemaError, Words, missing_extensions, system_words
+from microdata import InfeasibleError, SchemaError, Show, Words, missing_extensions, system_words
 from service.codec import DEFAULT_FORMAT
 from service.policy.data import Beside, DataKind, kind_of, policy_file
 from service.policy.errors import PolicyError, PolicyProblem, dotted, shown, unknown_name
@@ -37,6 +37,13 @@ class Policy:
     """The same, validated, with defaults."""
     stream: StreamSection | None
     table: TableSection
+    asked_show: Show | None = None
+    """How classes are to be published, where the policy says it."""
+
+    @property
+    def show(self) -> Show:
+        """How classes are published: as the policy says, else as the algorithm does it."""
+        return self.asked_show or self.data.shows(self.algorithm_name) or "interval"
 
     @property
     def algorithm_name(self) -> str | None:
@@ -97,7 +104,7 @@ class Policy:
         if self.stream and self.stream.format != DEFAULT_FORMAT:
             # Only where it is given: policies without keep their fingerprint.
             route["format"] = self.stream.format
-        return fingerprint(self.data.name, self.data.identity(self.schema), guarantee, route)
+        return fingerprint(self.data.name, self.data.identity(self.schema), guarantee, route, self.show)
 
     def fingerprint(self) -> str:
         """The same for two policies exactly when they encode, cluster and publish alike."""
@@ -127,7 +134,7 @@ def parse_policy(
     parameters = _parameters(file, kind, problems)
     if problems or schema is None or parameters is None:
         raise PolicyError(problems)
-    policy = Policy(file.name, kind, schema, file.guarantee, parameters, file.stream, file.table)
+    policy = Policy(file.name, kind, schema, file.guarantee, parameters, file.stream, file.table, file.show)
     problems.extend(_contradictions(policy))
     if problems:
         raise PolicyError(problems)
@@ -169,6 +176,7 @@ def _contradictions(policy: Policy) -> list[PolicyProblem]:
     problems = []
     if policy.stream is not None and policy.kind != "stream":
         problems.append(_needs("a stream", policy.data.engines.names(), policy.algorithm_name))
+    problems.extend(_not_shown(policy))
     try:
         policy.data.check_feasible(policy.models(), policy.schema)
         if policy.kind == "table":
@@ -178,6 +186,16 @@ def _contradictions(policy: Policy) -> list[PolicyProblem]:
     except SchemaError as error:
         problems.append(located(error))
     return problems
+
+
+def _not_shown(policy: Policy) -> Iterator[PolicyProblem]:
+    """Why classes cannot be published as it is asked."""
+    if policy.asked_show is not None and policy.data.shows(policy.algorithm_name) is None:
+        yield PolicyProblem("show", "this kind of data has no classes that can be shown; leave it out")
+    alone = policy.parameters.alone if isinstance(policy.parameters, StreamParameters) else None
+    if policy.show == "mean" and alone is not None:
+        reason = f"with this {alone} a row may leave alone, and its mean would be the row itself; must be interval"
+        yield PolicyProblem("show", reason, "mean")
 
 
 def at_parameter(error: InfeasibleError) -> PolicyProblem:

@@ -3,7 +3,7 @@
 No quasi-identifier's value and no person is in them; sensitive values appear as distributions only.
 """
 
-from service.report.measure import distributions, loss_of, measures, sizes_of, table_report
+from service.report.measure import distributions, loss_of, measures, sizes_of, squared_loss, table_report
 from service.report.page import report_html
 from service.report.replay_page import replay_html
 from service.report.replay_sections import DelayBin, Delays, Point, ReplayReport
@@ -24,5 +24,6 @@ __all__ = [
     "replay_html",
     "report_html",
     "sizes_of",
+    "squared_loss",
     "table_report",
 ]

@@ -12,8 +12,10 @@ from microdata import (
     Attribute,
     Publication,
     Schema,
+    SquaredError,
     attribute_loss,
     entropy_loss,
+    squared_error,
 )
 from privacy import (
     Audit,
@@ -44,6 +46,8 @@ from service.report.sections import (
     Rows,
     SizeBin,
     Sizes,
+    SquaredLoss,
+    SquaredShare,
     TableReport,
     ValueShare,
     Within,
@@ -86,6 +90,8 @@ def table_report(
         results=_results(audited, models),
         measured=measures(table.schema, groups),
         loss=loss_of(publication),
+        show=publication.show,
+        squared_error=squared_loss(table.schema, squared_error(table.schema, table.quasi, publication.classes)),
         sizes=sizes_of(groups),
         risk=_risk(publication),
         queries=_queries(publication),
@@ -171,6 +177,13 @@ def loss_of(publication: Publication) -> Loss:
             for a, (attribute, weight) in enumerate(zip(table.schema.quasi, table.schema.weights, strict=True))
         ],
     )
+
+
+def squared_loss(schema: Schema, error: SquaredError) -> SquaredLoss:
+    """What showing means costs, by quasi-identifier."""
+    named = zip(schema.quasi, error.attributes, strict=True)
+    attributes = [SquaredShare(name=one.name, share=share) for one, share in named if share is not None]
+    return SquaredLoss(total=error.total, attributes=attributes)
 
 
 def sizes_of(groups: Groups) -> Sizes | None:

@@ -20,6 +20,7 @@ from service.report.sections import (
     Result,
     Risk,
     Sizes,
+    SquaredLoss,
     TableReport,
 )
 
@@ -31,6 +32,7 @@ def report_html(report: TableReport) -> str:
         results_card(report.results),
         measured_card(report.measured, sensitive=bool(report.sensitive)),
         loss_card(report.loss),
+        *([squares_card(report.squared_error)] if report.show == "mean" and report.squared_error else []),
         sizes_card(report.sizes),
         *(sensitive_card(one) for one in report.sensitive),
         risk_card(report.risk),
@@ -124,6 +126,16 @@ def loss_card(loss: Loss) -> str:
         "How much of an attribute's domain a published value covers on average, and how much of the attribute's "
         "information is gone.",
         bars(lines, ("share of the domain", "information lost")),
+    )
+
+
+def squares_card(error: SquaredLoss) -> str:
+    """What showing means costs."""
+    known = "" if error.total is None else f" In all of them together it is {percent(error.total)}."
+    return card(
+        "Classes are shown as means",
+        "How much of an attribute's variance is inside the classes, and so gone (SSE / SST)." + known,
+        bars([Bar(one.name, (one.share,)) for one in error.attributes]),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from service.report.figures import Bar, bars, card, histogram, number, percent, tile
-from service.report.page import details_card, group, header, page, refused_card, results_card
+from service.report.page import details_card, group, header, page, refused_card, results_card, squares_card
 from service.report.replay_sections import Delays, Point, ReplayReport
 
 
@@ -16,6 +16,7 @@ def replay_html(report: ReplayReport) -> str:
     cards = [
         results_card(report.guarantees),
         over_time("Loss over time", "Mean loss of the events released since the column before.", points, _loss),
+        *([squares_card(report.squared_error)] if report.squared_error else []),
         *([delays_card(report.delays)] if report.delays else []),
         outcome_card(report),
         *([over_time("Suppressed over time", SUPPRESSED, points, _suppressed)] if report.suppressed else []),

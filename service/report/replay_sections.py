@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from service.report.sections import Asked, Refused, Result, Section
+from microdata import Show
+from service.report.sections import Asked, Refused, Result, Section, SquaredLoss
 
 
 class Point(Section):
@@ -53,6 +54,8 @@ class ReplayReport(Section):
     guarantees: list[Result]
     largest_share: float | None = Field(description="of one person in the rows of a cluster; null where none left")
     loss: float | None = Field(description="mean over the released events; null where none is")
+    show: Show = Field("interval", description="how clusters are published")
+    squared_error: SquaredLoss | None = Field(None, description="where means are shown")
     workload_error: float | None = Field(
         description="median error of counting queries, mean over stretches of 10,000 events; null where not measured"
     )

@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from microdata import Show
+
 
 class Section(BaseModel):
     """Base of every part."""
@@ -74,6 +76,20 @@ class Loss(Section):
 
     mean: float
     attributes: list[AttributeLoss]
+
+
+class SquaredShare(Section):
+    """One quasi-identifier that has a mean or a median."""
+
+    name: str
+    share: float
+
+
+class SquaredLoss(Section):
+    """SSE / SST: the share of the variance that is lost where a class is shown as its mean."""
+
+    total: float | None = Field(description="over all of them, each divided by its standard deviation")
+    attributes: list[SquaredShare]
 
 
 class SizeBin(Section):
@@ -164,7 +180,9 @@ class TableReport(Section):
     rows: Rows
     results: list[Result]
     measured: list[Measure]
-    loss: Loss
+    loss: Loss = Field(description="of boxes around the classes, however these are shown")
+    show: Show = Field("interval", description="how classes are published")
+    squared_error: SquaredLoss | None = Field(None, description="what showing means costs, whether they are shown")
     sizes: Sizes | None = Field(description="null where no class is published")
     risk: Risk
     queries: QueryError

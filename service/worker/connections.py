@@ -74,7 +74,8 @@ class Connections:
         self.codec = CODECS[stream.format](
             stream.schema, settings.max_event_bytes, self.topics.message_bytes, self._person_key
         )
-        self.messages = MessageEncoder(stream.schema, self.codec, stream.emit, self.topics.output_partitions)
+        partitions = self.topics.output_partitions
+        self.messages = MessageEncoder(stream.schema, self.codec, stream.emit, partitions, show=stream.show)
         self.restorer = Restorer(
             stream, self.topics, self.consumer, self._reader, self._dirty_reader, self.codec, settings
         )

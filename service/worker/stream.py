@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from microdata import InfeasibleError, Schema
+from microdata import InfeasibleError, Schema, Show
 from privacy import Model
 from service.codec import DEFAULT_FORMAT, Emit
 from service.policy import Policy, PolicyError, PolicyProblem
@@ -30,6 +30,8 @@ class Stream:
     format: str = DEFAULT_FORMAT
     """How records are written: a name in `CODECS`."""
     emit: Emit = "clusters"
+    show: Show = "interval"
+    """How a cluster is published."""
     dead_letters: str | None = None
     delay_seconds: float | None = None
     """End to end, as the policy says it."""
@@ -93,6 +95,7 @@ def stream_of(policy: Policy, settings: WorkerSettings) -> Stream:
         start=route.start,
         format=route.format,
         emit=route.emit,
+        show=policy.show,
         dead_letters=route.dead_letters,
         delay_seconds=hold.seconds,
         history_seconds=hold.readable,

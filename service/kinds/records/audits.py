@@ -31,7 +31,7 @@ def audit_published(policy: Policy, published: Path, basis: Mapping[str, Path], 
         known = _distribution(schema, basis["distribution"])
     else:
         known = read_table(original, schema, on_refused=policy.table.on_refused, progress=progress).table
-    read = read_published(published, schema, formulas=policy.table.formulas)
+    read = read_published(published, schema, formulas=policy.table.formulas, show=policy.show)
     progress("read", len(read), len(read))
     return verdict_of(audit(known, read, models), models)
 
@@ -77,9 +77,8 @@ def _findings(result: Audit) -> list[tuple[str, str, str, str]]:
 def _notes(result: Audit) -> list[str]:
     """The numbers around it."""
     suppressed = "" if result.suppressed is None else f", {result.suppressed} suppressed"
-    notes = [
-        f"{result.rows} rows in {result.classes} classes{suppressed}; loss {result.loss:.4f} (0 nothing lost, 1 all)"
-    ]
+    loss = "shown as means" if result.loss is None else f"loss {result.loss:.4f} (0 nothing lost, 1 all)"
+    notes = [f"{result.rows} rows in {result.classes} classes{suppressed}; {loss}"]
     if result.fewest_persons is not None:
         notes.append(f"smallest class: {result.fewest_persons} persons (counted as {_PERSONS[result.persons]})")
     if result.largest_share is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from microdata import Progress, Sample, Schema, silent, words, write_published
+from microdata import Progress, Sample, Schema, Show, silent, words, write_published
 from privacy import KEYS, Guarantee, Model, check_domains
 from service.kinds.records.audits import audit_published
 from service.kinds.records.embedding import embed
@@ -74,6 +74,10 @@ class Records(DataKind):
         """Whether its models survive what the algorithm does to classes."""
         algorithm.check_able(schema)
 
+    def shows(self, algorithm: str | None) -> Show:
+        """As the algorithm says; engines, and who only audits, as intervals."""
+        return self.algorithms[algorithm].algorithm.shows if algorithm and algorithm in self.algorithms else "interval"
+
     def embed(self, given: Mapping[str, Any], schema: Schema) -> None:
         """Hierarchies that the policy names as files."""
         embed(given, schema)
@@ -93,7 +97,7 @@ class Records(DataKind):
         seed: int | None = None,
         progress: Progress = silent,
     ) -> None:
-        """Classes with their boxes, in random order."""
+        """Classes with their boxes or means, in random order."""
         formulas = policy.table.formulas
         write_published(result.publication, out, words=words(seed), progress=progress, formulas=formulas)
 

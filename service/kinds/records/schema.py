@@ -77,7 +77,7 @@ def _attribute(
         if isinstance(field, NumberField):
             quantiles = tuple(field.ranks.quantiles) if field.ranks else ()
             return Number(name, field.min, field.max, field.integer, field.step, quantiles)
-        return Category(name, trees.resolve(field.hierarchy, (*path, "hierarchy")), field.other)
+        return Category(name, trees.resolve(field.hierarchy, (*path, "hierarchy")), field.other, field.ordered)
     except PolicyError as error:
         problems.extend(error.problems)
     except HierarchyError as error:

@@ -87,6 +87,9 @@ class CategoryField(Section):
     hierarchy: HierarchySource = Field(description="CSV file beside the policy, nested mapping, or a builder")
     on_unknown: Literal["refuse", "other"] = Field("refuse", description="what becomes of a value it does not hold")
     other: str | None = Field(None, description="leaf that stands for unknown values, with on_unknown: other")
+    ordered: bool = Field(
+        default=False, description="the order of the leaves means something: a mean shows the one in the middle"
+    )
     weight: Weight = 1.0
 
     @model_validator(mode="after")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from microdata import GuaranteeError, Progress, Publication, Refusals, read_table, silent
@@ -46,7 +46,7 @@ def anonymize_table(
     reading = read_table(path, policy.schema, on_refused=policy.table.on_refused, progress=progress)
     table = reading.table
     models = algorithm.models(policy.schema)
-    publication = algorithm.anonymize(table, seed=seed, progress=progress)
+    publication = replace(algorithm.anonymize(table, seed=seed, progress=progress), show=policy.show)
     result = audit(table, publication, models)
     if not result.holds:
         raise GuaranteeError(f"the publication failed its own audit and is not written: {failures(result)}")

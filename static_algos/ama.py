@@ -1,0 +1,64 @@
+"""AMA: microaggregation by a few key attributes that most of the others depend on.
+
+Approximate microaggregation. The quasi-identifiers are the nodes of a tree in which each hangs from one that it depends
+on most (the minimum spanning tree by variation of information); those with the most neighbours are the key attributes.
+MDAV then compares rows in them alone, which is at most half of the work, and the mean of a group is shown in all
+quasi-identifiers.
+
+X. Sun (2010), section 5.3.
+
+>>> import numpy as np
+>>> from microdata import Number, PersonSource, Schema, Table
+>>> schema = Schema(PersonSource.ROW, tuple(Number(name, 0, 99) for name in ("age", "seniority", "floor")))
+>>> ages = np.array([21.0, 22.0, 26.0, 61.0, 63.0, 71.0])
+>>> rows = np.stack([ages, ages - 20, np.array([1.0, 2.0, 1.0, 2.0, 1.0, 2.0])], axis=1)
+>>> table = Table(schema, np.arange(6), rows, np.empty((6, 0), np.int32))
+>>> publication = Ama(k=3).anonymize(table)
+>>> publication.details["key_attributes"], publication.sizes.tolist()
+(['age', 'seniority'], [3, 3])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from microdata import Progress, Publication, Schema, Show, Table, silent
+from privacy import KAnonymity, Model, check_feasible
+from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
+from static_algos.dependency import cells, dependency_tree, distances, key_attributes
+from static_algos.mdav import MicroaggregationParameters
+from static_algos.microaggregation import group_rows, shown_by_means
+from static_algos.proof import proven
+
+
+@STATIC_ALGORITHMS.register("ama", MicroaggregationParameters)
+class Ama(StaticAlgorithm):
+    """Groups rows that lie close together in the key attributes, and shows the mean of each group in all of them."""
+
+    Parameters = MicroaggregationParameters
+    parameters: MicroaggregationParameters
+    guarantees: ClassVar[tuple[type[Model], ...]] = (KAnonymity,)
+    merges = True  # what is left at the end joins a group
+    shows: ClassVar[Show] = "mean"
+    example: ClassVar[Mapping[str, Any]] = {"k": 3}
+
+    def models(self, schema: Schema) -> tuple[Model, ...]:
+        """Distinct persons."""
+        del schema
+        return (KAnonymity(self.parameters.k),)
+
+    def anonymize(self, table: Table, *, seed: int | None = None, progress: Progress = silent) -> Publication:
+        """Choose the key attributes and group the rows by them. Nothing is random, nothing is suppressed."""
+        del seed
+        models = self.models(table.schema)
+        check_feasible(models, table)
+        tree = dependency_tree(distances([cells(column) for column in table.quasi.T], progress))
+        keys = key_attributes(tree, len(table.schema.quasi))
+        groups = group_rows(table, keys, self.parameters.k, progress)
+        names = [attribute.name for attribute in table.schema.quasi]
+        details = {
+            "key_attributes": [names[key] for key in keys],
+            "dependency_tree": [[names[one], names[other]] for one, other in tree],
+        }
+        return proven(shown_by_means(table, groups, **details), models)
