@@ -5,10 +5,11 @@ from load_tests.generators.bursts import bursts
 from load_tests.generators.census_like import BETA_QUASI, CENSUS_QUASI, census_like
 from load_tests.generators.dataset import Dataset
 from load_tests.generators.power_law import power_law
-from load_tests.generators.real_adult import ADULT_MISSING, ADULT_ROWS, real_adult
+from load_tests.generators.real_adult import ADULT_ALL_ROWS, ADULT_MISSING, ADULT_ROWS, real_adult
 from load_tests.generators.transactions import transactions
 
 __all__ = [
+    "ADULT_ALL_ROWS",
     "ADULT_MISSING",
     "ADULT_QUASI",
     "ADULT_ROWS",

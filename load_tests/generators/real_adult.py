@@ -36,6 +36,7 @@ COLUMNS = [
 ]
 ADULT_ROWS = 30_162
 """Rows without a missing value."""
+ADULT_ALL_ROWS = 32_561
 ADULT_MISSING = "the UCI Adult data is not there: shared/data/adult is neither beside the repository nor above it"
 
 
@@ -44,8 +45,11 @@ def real_adult(
     sensitive: Sequence[str] = (),
     *,
     categories: Literal["hierarchy", "number"] = "hierarchy",
+    missing: Literal["drop", "value"] = "drop",
 ) -> Dataset | None:
     """The 30,162 rows without missing values, in their order; None where the data is not there (see `ADULT_MISSING`).
+
+    With `missing` as a value all 32,561 rows: a category then has one more, `?`, below its root.
 
     Categories of quasi-identifiers come with the hierarchies of the data set, or as plain numbers: the position of the
     label in alphabetical order, as peers without hierarchies take them. `table` and `arrow` give the first rows.
@@ -53,7 +57,7 @@ def real_adult(
     folder = adult_folder()
     if folder is None:
         return None
-    columns = _columns(folder)
+    columns = _columns(folder, complete=missing == "drop")
     kept = [name for name in quasi if name not in sensitive]
     as_numbers = kept if categories == "number" else []
     attributes = {name: _attribute(folder, name, columns[name], plain=name in as_numbers) for name in COLUMNS}
@@ -61,8 +65,8 @@ def real_adult(
     codes = {name: _codes(attributes[name], columns[name]) for name in (*kept, *sensitive)}
 
     def draw(rows: int, _seed: int) -> Rows:
-        if rows > ADULT_ROWS:
-            raise ValueError(f"Adult has {ADULT_ROWS} rows, {rows} were asked for")
+        if rows > (most := len(columns["age"])):
+            raise ValueError(f"Adult has {most} rows, {rows} were asked for")
         return np.arange(rows, dtype=np.int64), {name: column[:rows] for name, column in codes.items()}
 
     return Dataset("adult", schema, draw)
@@ -75,16 +79,16 @@ def adult_folder() -> Path | None:
 
 
 @cache
-def _columns(folder: Path) -> dict[str, NDArray[Any]]:
-    """Every column without the rows that miss a value; labels stripped of their leading space."""
+def _columns(folder: Path, *, complete: bool) -> dict[str, NDArray[Any]]:
+    """Every column, without the rows that miss a value if so asked; labels stripped of their leading space."""
     read = pyarrow.csv.read_csv(
         folder / "adult.data",
         read_options=pyarrow.csv.ReadOptions(column_names=COLUMNS),
         convert_options=pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(COLUMNS, pa.string())),
     )
     text = {name: pc.utf8_trim_whitespace(read[name]).to_numpy(zero_copy_only=False) for name in COLUMNS}
-    complete = np.logical_and.reduce([column != "?" for column in text.values()])
-    return {name: _numbers(column[complete]) for name, column in text.items()}
+    kept = np.logical_and.reduce([column != "?" for column in text.values()]) | (not complete)
+    return {name: _numbers(column[kept]) for name, column in text.items()}
 
 
 def _numbers(column: NDArray[Any]) -> NDArray[Any]:
@@ -97,7 +101,10 @@ def _attribute(folder: Path, name: str, column: NDArray[Any], *, plain: bool) ->
     if plain:
         return integer(name, 0, len(np.unique(column)) - 1)
     path = folder / f"hierarchy_{name}.csv"
-    return Category(name, Hierarchy.from_csv(path) if path.exists() else Hierarchy.flat(np.unique(column)))
+    tree = Hierarchy.from_csv(path) if path.exists() else Hierarchy.flat(np.unique(column))
+    if "?" in column and "?" not in tree.codes:
+        tree = Hierarchy.from_rows([*tree.rows(), ["?", tree.labels[0]]])
+    return Category(name, tree)
 
 
 def _codes(attribute: Attribute, column: NDArray[Any]) -> NDArray[Any]:
