@@ -34,6 +34,7 @@ from microdata.refusals import KEY, RECORD, Reason, Refusals
 from microdata.sampling import Sample, read_sample
 from microdata.schema import Attribute, Category, Number, PersonSource, Schema
 from microdata.selection import nth_smallest
+from microdata.sensitivity import Sensitivity
 from microdata.table import Table
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "Sample",
     "Schema",
     "SchemaError",
+    "Sensitivity",
     "Table",
     "UnavailableError",
     "Words",

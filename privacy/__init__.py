@@ -4,6 +4,18 @@ import typing
 
 from privacy.attacks import Inference, Linking, divergence, homogeneity, linking, similarity, skewness
 from privacy.audit import Audit, Fault, Finding, audit
+from privacy.categories import (
+    CategoryValueWeight,
+    CategoryWeight,
+    Distinct,
+    LargestShare,
+    LeastWeight,
+    MaxCategoryShare,
+    MaxFirstShare,
+    PPlusSensitivity,
+    PSensitivity,
+    least_parts,
+)
 from privacy.check import check, require
 from privacy.closeness import TCloseness
 from privacy.disclosure import DeltaDisclosure
@@ -34,7 +46,10 @@ __all__ = [
     "AlphaK",
     "Audit",
     "BetaLikeness",
+    "CategoryValueWeight",
+    "CategoryWeight",
     "DeltaDisclosure",
+    "Distinct",
     "DistinctDiversity",
     "EntropyDiversity",
     "Fault",
@@ -47,11 +62,17 @@ __all__ = [
     "Inference",
     "KAnonymity",
     "Key",
+    "LargestShare",
+    "LeastWeight",
     "Likeness",
     "Linking",
+    "MaxCategoryShare",
+    "MaxFirstShare",
     "MaxShare",
     "Model",
     "OneOf",
+    "PPlusSensitivity",
+    "PSensitivity",
     "Part",
     "RangeLikeness",
     "RecursiveDiversity",
@@ -68,6 +89,7 @@ __all__ = [
     "distance",
     "divergence",
     "homogeneity",
+    "least_parts",
     "linking",
     "require",
     "risks",

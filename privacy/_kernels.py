@@ -53,6 +53,32 @@ def range_gains(
 
 
 @kernel
+def category_counts(
+    starts: NDArray[np.int64],
+    values: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    category_of: NDArray[np.int32],
+    categories: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Of each class: how many categories it has rows of, the most rows of one of them, and the rows of the first."""
+    classes = len(starts) - 1
+    present = np.zeros(classes, np.int64)
+    most = np.zeros(classes, np.int64)
+    first = np.zeros(classes, np.int64)
+    rows = np.zeros(categories, np.int64)
+    for one in range(classes):
+        for entry in range(starts[one], starts[one + 1]):
+            category = category_of[values[entry]]
+            present[one] += rows[category] == 0
+            rows[category] += counts[entry]
+            most[one] = max(most[one], rows[category])
+        first[one] = rows[0]
+        for entry in range(starts[one], starts[one + 1]):
+            rows[category_of[values[entry]]] = 0
+    return present, most, first
+
+
+@kernel
 def disjoint(
     lo: NDArray[np.float64], hi: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> bool:
