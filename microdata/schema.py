@@ -153,14 +153,14 @@ class Number:
         }
 
     @cached_property
-    def category_of(self) -> NDArray[np.int32] | None:
-        """Category of sensitivity of every value of the grid; None where there are none."""
+    def category_of(self) -> NDArray[np.int32]:
+        """Category of sensitivity of every value of the grid; empty where there are none."""
         return _categories(self, self.sensitivity, self._span)
 
     def _span(self, item: Item) -> tuple[int, int]:
         """The first and the last value of the grid that a number or a range of numbers means."""
         ends = item if isinstance(item, tuple) else (item, item)
-        if len(ends) != 2 or not all(isinstance(end, int | float) and math.isfinite(end) for end in ends):  # noqa: PLR2004 - two ends
+        if isinstance(item, str) or not all(math.isfinite(end) for end in ends):
             raise SchemaError("sensitivity: a number or a range of two numbers is needed", at=self.name, given=item)
         low, high = float(ends[0]), float(ends[1])
         if not self.low <= low <= high <= self.high:
@@ -260,8 +260,8 @@ class Category:
         }
 
     @cached_property
-    def category_of(self) -> NDArray[np.int32] | None:
-        """Category of sensitivity of every leaf; None where there are none."""
+    def category_of(self) -> NDArray[np.int32]:
+        """Category of sensitivity of every leaf; empty where there are none."""
         return _categories(self, self.sensitivity, self._span)
 
     def _span(self, item: Item) -> tuple[int, int]:
@@ -306,9 +306,9 @@ def _check_categories(attribute: Attribute) -> None:
 
 def _categories(
     attribute: Attribute, sensitivity: Sensitivity | None, span: Callable[[Item], tuple[int, int]]
-) -> NDArray[np.int32] | None:
+) -> NDArray[np.int32]:
     if sensitivity is None:
-        return None
+        return np.empty(0, np.int32)
     return sensitivity.codes(attribute.size or 0, span, lambda code: attribute.label(code, code), attribute.name)
 
 

@@ -45,7 +45,7 @@ class Sensitivity:
     weights: tuple[Fraction, ...] = ()
 
     def __post_init__(self) -> None:
-        items = tuple(tuple(tuple(one) if isinstance(one, list) else one for one in some) for some in self.categories)
+        items = tuple(tuple(some) for some in self.categories)
         object.__setattr__(self, "categories", items)
         if not items or not all(items):
             raise SchemaError("sensitivity needs at least one category, and each category a value")
@@ -113,7 +113,7 @@ class Sensitivity:
 
 def _even_weights(count: int) -> tuple[Fraction, ...]:
     """0 for the first to 1 for the last; the only one weighs 1."""
-    return tuple(Fraction(number, max(count - 1, 1)) for number in range(count - 1)) + (Fraction(1),)
+    return (*(Fraction(number, count - 1) for number in range(count - 1)), Fraction(1))
 
 
 def _text(item: Item | Sequence[float]) -> str:

@@ -2,7 +2,19 @@
 
 import typing
 
-from privacy.attacks import Inference, Linking, divergence, homogeneity, linking, similarity, skewness
+from privacy.attacks import (
+    Disclosure,
+    Inference,
+    Linking,
+    disclosures,
+    divergence,
+    homogeneity,
+    inference,
+    linking,
+    observed,
+    similarity,
+    skewness,
+)
 from privacy.audit import Audit, Fault, Finding, audit
 from privacy.categories import (
     CategoryValueWeight,
@@ -49,6 +61,7 @@ __all__ = [
     "CategoryValueWeight",
     "CategoryWeight",
     "DeltaDisclosure",
+    "Disclosure",
     "Distinct",
     "DistinctDiversity",
     "EntropyDiversity",
@@ -86,11 +99,14 @@ __all__ = [
     "check_able",
     "check_domains",
     "check_feasible",
+    "disclosures",
     "distance",
     "divergence",
     "homogeneity",
+    "inference",
     "least_parts",
     "linking",
+    "observed",
     "require",
     "risks",
     "risks_before",

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from microdata import kernel
 from privacy.row_tree import RowTree
 
+NOBODY, SEVERAL = -1, -2
+"""In the place of a code: nobody fits, or there are several codes."""
+
 
 @kernel
 def range_gains(
@@ -180,6 +183,39 @@ def match_classes(
                 wanted[content] = 0
                 found[content] = 0
     return missing, fewest, most
+
+
+@kernel
+def certainties(
+    lo: NDArray[np.float64],
+    hi: NDArray[np.float64],
+    starts: NDArray[np.int64],
+    values: NDArray[np.int32],
+    code_of: NDArray[np.int32],
+    tree: RowTree,
+    excluded_starts: NDArray[np.int64],
+    excluded: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """The one code that the values of all boxes which a row fits have; NOBODY where there is none, SEVERAL.
+
+    Values that are excluded for a row do not count for it. `excluded` and the result are in the order of the tree.
+    """
+    inside = np.empty(len(tree.rows), np.int64)
+    found = np.full(len(tree.rows), NOBODY)
+    for one in range(len(lo)):
+        for place in range(rows_inside(tree, lo[one], hi[one], inside)):
+            row = inside[place]
+            own = excluded[excluded_starts[row] : excluded_starts[row + 1]]
+            for entry in range(starts[one], starts[one + 1]):
+                if found[row] == SEVERAL:
+                    break
+                left = True
+                for value in own:
+                    left = left and value != values[entry]
+                if left:
+                    code = code_of[values[entry]]
+                    found[row] = code if found[row] == NOBODY or found[row] == code else SEVERAL
+    return found
 
 
 @kernel

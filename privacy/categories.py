@@ -163,7 +163,6 @@ class MaxFirstShare(MaxCategoryShare):
 
     def best_counts(self, attribute: Attribute) -> NDArray[np.int64]:
         """None of the most sensitive category, where there is another."""
-        assert attribute.category_of is not None
         others = (attribute.category_of > 0).astype(np.int64)
         return others if others.any() else np.ones_like(others)
 

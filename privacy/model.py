@@ -44,7 +44,6 @@ class Histogram:
         """How the rows of each class are spread over the attribute's categories of sensitivity."""
         attribute = self.attribute
         assert attribute.sensitivity is not None
-        assert attribute.category_of is not None
         return CategoryCounts(
             *category_counts(self.starts, self.values, self.counts, attribute.category_of, len(attribute.sensitivity))
         )
@@ -54,7 +53,6 @@ class Histogram:
         """Weight of the category of each entry of `values`, in parts of a whole (see `Sensitivity.parts`)."""
         attribute = self.attribute
         assert attribute.sensitivity is not None
-        assert attribute.category_of is not None
         return attribute.sensitivity.units[attribute.category_of[self.values]]
 
     def nodes(self) -> Iterator[NodeCounts]:

@@ -74,7 +74,7 @@ def _item(value: object) -> object:
     """One of the values of a category; what it means is checked beside the domain."""
     ends = value if isinstance(value, list | tuple) else [value]
     if (isinstance(value, str) and value) or (
-        (len(ends) == 2 or value is ends[0])  # noqa: PLR2004 - two ends
+        (len(ends) == 2 or value is ends[0])
         and all(isinstance(end, int | float) and not isinstance(end, bool) and isfinite(end) for end in ends)
     ):
         return tuple(ends) if isinstance(value, list) else value
