@@ -44,6 +44,7 @@ from microdata.refusals import KEY, RECORD, Reason, Refusals
 from microdata.sampling import Sample, read_sample
 from microdata.schema import Attribute, Category, Number, PersonSource, Schema
 from microdata.selection import nth_smallest
+from microdata.sensitivity import Sensitivity
 from microdata.showing import Show, means
 from microdata.table import Table
 
@@ -77,6 +78,7 @@ __all__ = [
     "Sample",
     "Schema",
     "SchemaError",
+    "Sensitivity",
     "Show",
     "SquaredError",
     "Squares",

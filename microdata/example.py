@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from microdata.hierarchy import Hierarchy
 from microdata.schema import Attribute, Category, Number, PersonSource, Schema
+from microdata.sensitivity import Sensitivity
 from microdata.table import Table
 
 _CITIES = Hierarchy.from_mapping(
@@ -26,8 +27,8 @@ EXAMPLE_QUASI: tuple[Attribute, ...] = (
     Category("sex", Hierarchy.flat(["female", "male"])),
 )
 EXAMPLE_SENSITIVE: tuple[Attribute, ...] = (
-    Category("illness", _ILLNESSES),
-    Number("debt", 0, 6, integer=True),
+    Category("illness", _ILLNESSES, sensitivity=Sensitivity((("sars", "ulcer"), ("asthma",), ("flu", "colic")))),
+    Number("debt", 0, 6, integer=True, sensitivity=Sensitivity((((5, 6),), ((3, 4),), ((0, 1), 2)))),
 )
 
 

@@ -7,6 +7,7 @@ so far, and a value outside of them is refused. A field that no role names is dr
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from microdata.errors import SchemaError
 from microdata.hierarchy import Hierarchy
+from microdata.sensitivity import Item, Sensitivity
 
 # Rounding to decimals finds the right one while the errors of four operations, each 2**-53 of all digits taken as one
 # integer, stay well below a half.
@@ -33,6 +35,8 @@ _READABLE = 1e30
 """Numbers below are written with all their digits in messages."""
 _RANKS = 1_000_000
 """Parts of a declared distribution in which ranks are counted."""
+_ROUNDING = 1e-6
+"""Part of a grid's step by which the end of a range may miss a place of the grid."""
 _MOST_CODES = 2**31 - 1
 """Values of a sensitive domain, whose codes are 32 bits wide."""
 
@@ -64,6 +68,8 @@ class Number:
     quantiles: tuple[float, ...] = ()
     """Values that cut the declared distribution of a sensitive number into equally likely parts, `low` and `high` left
     out; empty where every value of the grid counts alike."""
+    sensitivity: Sensitivity | None = None
+    """Categories of a sensitive number's values."""
 
     numeric: ClassVar[bool] = True
     """Whether a value is a number; else it is a label."""
@@ -94,6 +100,7 @@ class Number:
         object.__setattr__(self, "quantiles", tuple(self.quantiles))
         if not all(one < other for one, other in pairwise((self.low, *self.quantiles, self.high))) and self.quantiles:
             raise SchemaError("quantiles must ascend and lie between min and max, without these two", at=self.name)
+        _check_categories(self)
 
     def _check_step(self) -> None:
         """Refuse a grid whose places float64 does not keep apart."""
@@ -144,7 +151,29 @@ class Number:
             "step": self.step,
             # Only where they are given: policies without keep their fingerprint.
             **({"quantiles": self.quantiles} if self.quantiles else {}),
+            **_declared(self.sensitivity),
         }
+
+    @cached_property
+    def category_of(self) -> NDArray[np.int32]:
+        """Category of sensitivity of every value of the grid; empty where there are none."""
+        return _categories(self, self.sensitivity, self._span)
+
+    def _span(self, item: Item) -> tuple[int, int]:
+        """The first and the last value of the grid that a number or a range of numbers means."""
+        ends = item if isinstance(item, tuple) else (item, item)
+        if isinstance(item, str) or not all(math.isfinite(end) for end in ends):
+            raise SchemaError("sensitivity: a number or a range of two numbers is needed", at=self.name, given=item)
+        low, high = float(ends[0]), float(ends[1])
+        if not self.low <= low <= high <= self.high:
+            raise SchemaError("sensitivity: ranges ascend and lie within min … max", at=self.name, given=item)
+        grid = self.grid or 1.0
+        # Half a grid before the first and behind the last value that the range holds, up to rounding.
+        first = math.ceil((low - self.low) / grid - _ROUNDING)
+        last = math.floor((high - self.low) / grid + _ROUNDING)
+        if first > last:
+            raise SchemaError("sensitivity: a range holds no value of the grid", at=self.name, given=item)
+        return first, last
 
     def code_of(self, text: str) -> int | None:
         """The place on the grid that is nearest to a number written as text; None where it is none."""
@@ -209,6 +238,8 @@ class Category:
     hierarchy: Hierarchy
     other: str | None = None
     ordered: bool = False
+    sensitivity: Sensitivity | None = None
+    """Categories of a sensitive attribute's values."""
 
     numeric: ClassVar[bool] = False
     """Whether a value is a number; else it is a label."""
@@ -217,6 +248,7 @@ class Category:
         object.__setattr__(self, "other", self.other and self.other.strip())
         if self.other is not None and self.other not in self.hierarchy.codes:
             raise SchemaError("other must be a leaf of the hierarchy", at=self.name, given=repr(self.other))
+        _check_categories(self)
 
     @property
     def size(self) -> int:
@@ -237,7 +269,25 @@ class Category:
             "other": self.other,
             # Only where it is given: policies without keep their fingerprint.
             **({"ordered": True} if self.ordered else {}),
+            **_declared(self.sensitivity),
         }
+
+    @cached_property
+    def category_of(self) -> NDArray[np.int32]:
+        """Category of sensitivity of every leaf; empty where there are none."""
+        return _categories(self, self.sensitivity, self._span)
+
+    def _span(self, item: Item) -> tuple[int, int]:
+        """The first and the last leaf that a label means: those below its node."""
+        tree = self.hierarchy
+        if not isinstance(item, str) or item.strip() not in self._nodes:
+            raise SchemaError("sensitivity: the hierarchy has no such label", at=self.name, given=repr(item))
+        node = self._nodes[item.strip()]
+        return int(tree.first[node]), int(tree.last[node])
+
+    @cached_property
+    def _nodes(self) -> dict[str, int]:
+        return {label: node for node, label in enumerate(self.hierarchy.labels)}
 
     def code_of(self, text: str) -> int | None:
         """The leaf of this label; None where there is none."""
@@ -258,6 +308,26 @@ class Category:
 
 
 Attribute: TypeAlias = Number | Category
+
+
+def _check_categories(attribute: Attribute) -> None:
+    """Refuse categories that miss a value or name one twice."""
+    if attribute.sensitivity is not None and attribute.size is None:
+        raise SchemaError("sensitivity needs a fixed set of values; declare a step", at=attribute.name)
+    _ = attribute.category_of
+
+
+def _categories(
+    attribute: Attribute, sensitivity: Sensitivity | None, span: Callable[[Item], tuple[int, int]]
+) -> NDArray[np.int32]:
+    if sensitivity is None:
+        return np.empty(0, np.int32)
+    return sensitivity.codes(attribute.size or 0, span, lambda code: attribute.label(code, code), attribute.name)
+
+
+def _declared(sensitivity: Sensitivity | None) -> dict[str, Any]:
+    """Only where there is one: policies without keep their fingerprint."""
+    return {} if sensitivity is None else {"sensitivity": sensitivity.declaration()}
 
 
 def _shown(number: float) -> str:
@@ -313,6 +383,9 @@ class Schema:
                 raise SchemaError("a field contains another declared field", at=seen[name], given=both)
 
     def _check_sensitive(self) -> None:
+        for attribute in self.quasi:
+            if attribute.sensitivity is not None:
+                raise SchemaError("only sensitive attributes have a sensitivity", at=attribute.name)
         for attribute in self.sensitive:
             if attribute.size is None:
                 raise SchemaError(

@@ -2,8 +2,32 @@
 
 import typing
 
-from privacy.attacks import Inference, Linking, divergence, homogeneity, linking, similarity, skewness
+from privacy.attacks import (
+    Disclosure,
+    Inference,
+    Linking,
+    disclosures,
+    divergence,
+    homogeneity,
+    inference,
+    linking,
+    observed,
+    similarity,
+    skewness,
+)
 from privacy.audit import Audit, Fault, Finding, audit
+from privacy.categories import (
+    CategoryValueWeight,
+    CategoryWeight,
+    Distinct,
+    LargestShare,
+    LeastWeight,
+    MaxCategoryShare,
+    MaxFirstShare,
+    PPlusSensitivity,
+    PSensitivity,
+    least_parts,
+)
 from privacy.check import check, require
 from privacy.closeness import TCloseness
 from privacy.disclosure import DeltaDisclosure
@@ -34,7 +58,11 @@ __all__ = [
     "AlphaK",
     "Audit",
     "BetaLikeness",
+    "CategoryValueWeight",
+    "CategoryWeight",
     "DeltaDisclosure",
+    "Disclosure",
+    "Distinct",
     "DistinctDiversity",
     "EntropyDiversity",
     "Fault",
@@ -47,11 +75,17 @@ __all__ = [
     "Inference",
     "KAnonymity",
     "Key",
+    "LargestShare",
+    "LeastWeight",
     "Likeness",
     "Linking",
+    "MaxCategoryShare",
+    "MaxFirstShare",
     "MaxShare",
     "Model",
     "OneOf",
+    "PPlusSensitivity",
+    "PSensitivity",
     "Part",
     "RangeLikeness",
     "RecursiveDiversity",
@@ -65,10 +99,14 @@ __all__ = [
     "check_able",
     "check_domains",
     "check_feasible",
+    "disclosures",
     "distance",
     "divergence",
     "homogeneity",
+    "inference",
+    "least_parts",
     "linking",
+    "observed",
     "require",
     "risks",
     "risks_before",

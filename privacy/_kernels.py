@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from microdata import kernel
 from privacy.row_tree import RowTree
 
+NOBODY, SEVERAL = -1, -2
+"""In the place of a code: nobody fits, or there are several codes."""
+
 
 @kernel
 def range_gains(
@@ -50,6 +53,32 @@ def range_gains(
                 last += 1
         best_inside[one], best_reference[one], bounded[one] = most, least, fits
     return best_inside, best_reference, bounded
+
+
+@kernel
+def category_counts(
+    starts: NDArray[np.int64],
+    values: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    category_of: NDArray[np.int32],
+    categories: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Of each class: how many categories it has rows of, the most rows of one of them, and the rows of the first."""
+    classes = len(starts) - 1
+    present = np.zeros(classes, np.int64)
+    most = np.zeros(classes, np.int64)
+    first = np.zeros(classes, np.int64)
+    rows = np.zeros(categories, np.int64)
+    for one in range(classes):
+        for entry in range(starts[one], starts[one + 1]):
+            category = category_of[values[entry]]
+            present[one] += rows[category] == 0
+            rows[category] += counts[entry]
+            most[one] = max(most[one], rows[category])
+        first[one] = rows[0]
+        for entry in range(starts[one], starts[one + 1]):
+            rows[category_of[values[entry]]] = 0
+    return present, most, first
 
 
 @kernel
@@ -154,6 +183,39 @@ def match_classes(
                 wanted[content] = 0
                 found[content] = 0
     return missing, fewest, most
+
+
+@kernel
+def certainties(
+    lo: NDArray[np.float64],
+    hi: NDArray[np.float64],
+    starts: NDArray[np.int64],
+    values: NDArray[np.int32],
+    code_of: NDArray[np.int32],
+    tree: RowTree,
+    excluded_starts: NDArray[np.int64],
+    excluded: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """The one code that the values of all boxes which a row fits have; NOBODY where there is none, SEVERAL.
+
+    Values that are excluded for a row do not count for it. `excluded` and the result are in the order of the tree.
+    """
+    inside = np.empty(len(tree.rows), np.int64)
+    found = np.full(len(tree.rows), NOBODY)
+    for one in range(len(lo)):
+        for place in range(rows_inside(tree, lo[one], hi[one], inside)):
+            row = inside[place]
+            own = excluded[excluded_starts[row] : excluded_starts[row + 1]]
+            for entry in range(starts[one], starts[one + 1]):
+                if found[row] == SEVERAL:
+                    break
+                left = True
+                for value in own:
+                    left = left and value != values[entry]
+                if left:
+                    code = code_of[values[entry]]
+                    found[row] = code if found[row] == NOBODY or found[row] == code else SEVERAL
+    return found
 
 
 @kernel

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from microdata import Publication, Published, Table, published_of, table_loss
 from privacy.model import Groups, Model
-from privacy.outsider import match
+from privacy.outsider import match, published_groups
 
 LISTED_CLASSES = 20
 """So many failing classes are listed; all of them are counted."""
@@ -95,7 +95,7 @@ def audit(
         published = published_of(published)
     if isinstance(original, Table):
         return _audit_published(original, published, models)
-    groups = _groups(published, original)
+    groups = published_groups(published, original)
     return _summary(models, groups, _undeclared(published), published, persons="rows")
 
 
@@ -117,19 +117,13 @@ def _audit_publication(original: Table, publication: Publication, models: Iterab
 def _audit_published(original: Table, published: Published, models: Iterable[Model]) -> Audit:
     references = original.schema.histograms(original.sensitive)
     found = match(original, published)
-    groups = replace(_groups(published, references), persons=found.fewest_persons, most=found.most_rows)
+    groups = replace(published_groups(published, references), persons=found.fewest_persons, most=found.most_rows)
     faults = [*_undeclared(published), *_uncovered(int(found.missing.sum()))]
     if found.surplus:
         reason = "published rows whose sensitive values occur more often than in the original"
         faults.append(Fault("surplus", found.surplus, reason))
     one_row_each = len(np.unique(original.persons)) == len(original)
     return _summary(models, groups, faults, published, "exact" if one_row_each else "at least", original)
-
-
-def _groups(published: Published, references: Sequence[NDArray[np.int64]]) -> Groups:
-    """Classes of a published table, every row counted as a person of its own."""
-    rows = np.arange(len(published))
-    return Groups.of(published.schema, rows, published.sensitive, published.classes, len(published.boxes), references)
 
 
 def _undeclared(published: Published) -> list[Fault]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from microdata import Attribute, InfeasibleError, Schema, SchemaError, Table
 from privacy.keys import KEYS
@@ -82,7 +83,7 @@ def _check_domain(model: SensitiveModel, schema: Schema) -> None:
     if not model.limited_by_domain:
         return
     for attribute in protected:
-        best = _even(attribute)
+        best = _class_of(attribute, model.best_counts(attribute))
         if not model.holds(best)[0]:
             raise _infeasible(model, best, f" by the {attribute.size} values of {attribute.name}")
 
@@ -97,11 +98,11 @@ def _infeasible(model: Model, best: Groups, by_what: str) -> InfeasibleError:
     )
 
 
-def _even(attribute: Attribute) -> Groups:
-    """The most diverse class that a domain allows: each value once, each row another person."""
-    values = np.arange(attribute.size or 0, dtype=np.int32)
-    counts, rows = np.ones(len(values), np.int64), np.array([len(values)])
-    histogram = Histogram(attribute, counts, np.array([0, len(values)]), values, counts)
+def _class_of(attribute: Attribute, counts: NDArray[np.int64]) -> Groups:
+    """A class with so many rows of every value of the domain, each row another person."""
+    values = np.flatnonzero(counts).astype(np.int32)
+    reference, rows = np.ones(len(counts), np.int64), np.array([counts.sum()])
+    histogram = Histogram(attribute, reference, np.array([0, len(values)]), values, counts[values])
     return Groups(
         rows=rows, persons=np.array([np.iinfo(np.int64).max]), most=np.ones(1, np.int64), histograms=(histogram,)
     )

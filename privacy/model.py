@@ -7,12 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Attribute, Category, InfeasibleError, Schema, SchemaError
+from privacy._kernels import category_counts
 from privacy.exact import Real
 
 
@@ -38,6 +39,22 @@ class Histogram:
         """Class of each entry of `values`."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
+    @cached_property
+    def categories(self) -> CategoryCounts:
+        """How the rows of each class are spread over the attribute's categories of sensitivity."""
+        attribute = self.attribute
+        assert attribute.sensitivity is not None
+        return CategoryCounts(
+            *category_counts(self.starts, self.values, self.counts, attribute.category_of, len(attribute.sensitivity))
+        )
+
+    @cached_property
+    def weights(self) -> NDArray[np.int64]:
+        """Weight of the category of each entry of `values`, in parts of a whole (see `Sensitivity.parts`)."""
+        attribute = self.attribute
+        assert attribute.sensitivity is not None
+        return attribute.sensitivity.units[attribute.category_of[self.values]]
+
     def nodes(self) -> Iterator[NodeCounts]:
         """How often the nodes of the attribute's hierarchy occur in the classes, by height from the leaves up.
 
@@ -54,6 +71,17 @@ class Histogram:
             first = _run_starts(classes, nodes)
             classes, nodes = classes[first], nodes[first]
             counts = np.add.reduceat(counts, first) if len(first) else counts
+
+
+class CategoryCounts(NamedTuple):
+    """The rows of each class by category of sensitivity."""
+
+    present: NDArray[np.int64]
+    """Categories that the class has rows of."""
+    most: NDArray[np.int64]
+    """Rows of its most frequent category."""
+    first: NDArray[np.int64]
+    """Rows of the most sensitive category."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +234,10 @@ class SensitiveModel(Model):
     def objection(self, attribute: Attribute) -> str | None:  # noqa: ARG002 - for models that cannot take every one
         """Why the condition cannot be put on this attribute; None where it can."""
         return None
+
+    def best_counts(self, attribute: Attribute) -> NDArray[np.int64]:
+        """Rows of every value in a class that meets the condition as well as the domain allows: one of each."""
+        return np.ones(attribute.size or 0, np.int64)
 
     def histograms(self, groups: Groups) -> list[Histogram]:
         """The histograms that the condition is about."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from microdata import Published, Table
 from privacy._kernels import match_classes
-from privacy.model import pairs
+from privacy.model import Groups, pairs
 from privacy.row_tree import row_tree
 
 
@@ -25,6 +26,12 @@ class Match:
     """Each class is about at least so many persons; with one row per person it is exactly the number."""
     most_rows: NDArray[np.int64]
     """No person has more rows in the class."""
+
+
+def published_groups(published: Published, references: Sequence[NDArray[np.int64]] | None = None) -> Groups:
+    """Classes of a published table, every row counted as a person of its own; compared with all its rows by default."""
+    rows = np.arange(len(published))
+    return Groups.of(published.schema, rows, published.sensitive, published.classes, len(published.boxes), references)
 
 
 def match(original: Table, published: Published) -> Match:

@@ -7,14 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Geometry, Schema, kernel, range_loss
+from microdata import Geometry, kernel, range_loss
 from stream_algos._held_kernels import (
     AFTER,
     CLUSTER,
     CODE,
     COUNT,
     DUE,
-    EVERYWHERE,
     HEAD,
     HELD,
     NONE,
@@ -23,16 +22,20 @@ from stream_algos._held_kernels import (
     POSITION,
     SERIAL,
     TAIL,
+    Conditions,
     Rows,
     Rules,
     add,
     copy,
+    count_in,
+    count_met,
+    count_out,
     counts,
     drop,
     enough,
-    find,
+    exceeds,
     fresh_mark,
-    lacks_values,
+    lacks,
     meet,
     new_rows,
     number_persons,
@@ -52,14 +55,14 @@ from stream_algos._release_kernels import (
     release_again,
     suppress,
 )
-from stream_algos._split_kernels import enlargement, is_plain, split, within_share
+from stream_algos._split_kernels import enlargement, is_plain, may_leave, split
 
 LO, HI, LOSS = range(3)
 """First index of `Clusters.boxes`: both ends of each side of each box, and the side's weighted loss."""
 
 FIRST, LAST, SIZE, PERSONS, BORN, VALUES = range(6)
 """Columns of `Clusters.places`: oldest and newest slot, rows (0: the place is free), distinct persons, when the cluster
-was opened, and from here on the distinct values of each sensitive attribute."""
+was opened, and from here on what it has of each condition."""
 
 
 class Clusters(NamedTuple):
@@ -82,15 +85,15 @@ class State(NamedTuple):
     published: Published
 
 
-def new_state(schema: Schema, capacity: int, eta: int, published: Published) -> State:
+def new_state(width: int, conditions: Conditions, capacity: int, eta: int, published: Published) -> State:
     """An empty ring of this capacity and no clusters."""
     clusters = Clusters(
-        boxes=np.zeros((3, len(schema.quasi), eta)),
-        places=np.zeros((eta, VALUES + len(schema.sensitive)), np.int64),
+        boxes=np.zeros((3, width, eta)),
+        places=np.zeros((eta, VALUES + len(conditions.needs)), np.int64),
         growth=np.zeros(eta),
         group=np.zeros(capacity, np.int64),
     )
-    return State(new_rows(schema, capacity, 2), clusters, published)
+    return State(new_rows(width, conditions, capacity, 2), clusters, published)
 
 
 @kernel
@@ -101,11 +104,11 @@ def refill(
     positions: NDArray[np.int64],
     persons: NDArray[np.int64],
     quasi: NDArray[np.float64],
-    sensitive: NDArray[np.int32],
+    codes: NDArray[np.int32],
 ) -> None:
     """Put rows into the clusters that they were in before."""
     for index in range(len(positions)):
-        slot = take(state.rows, positions[index], persons[index], quasi[index], sensitive[index])
+        slot = take(state.rows, positions[index], persons[index], quasi[index], codes[index])
         _push(state.rows, state.clusters, space, slot, clusters[index])
 
 
@@ -120,7 +123,7 @@ def advance(
     positions: NDArray[np.int64],
     persons: NDArray[np.int64],
     quasi: NDArray[np.float64],
-    sensitive: NDArray[np.int32],
+    codes: NDArray[np.int32],
 ) -> int:
     """Take rows from number `done` on, deciding each held row when it is due; how many rows are taken.
 
@@ -145,7 +148,7 @@ def advance(
             slot = oldest(rows)
         if done == len(positions):
             return NONE
-        slot = take(rows, positions[done], persons[done], quasi[done], sensitive[done])
+        slot = take(rows, positions[done], persons[done], quasi[done], codes[done])
         place = _best(state.clusters, space, state.published.losses[-1], quasi[done])
         _push(rows, state.clusters, space, slot, place)
         rows.meta[DUE] = max(rows.meta[DUE], due[done])
@@ -160,7 +163,7 @@ def flush(state: State, out: Output, space: Geometry, rules: Rules) -> bool:
     while rows.meta[HELD]:
         if is_short(rows, out, rules):
             return False
-        place = _oldest_full(state.clusters, rules)
+        place = _oldest_full(rows, state.clusters, rules)
         if place != NONE:
             expiring = state.clusters.places[place, FIRST]
             count = _collect(rows, state.clusters, space, rules, place)
@@ -168,7 +171,7 @@ def flush(state: State, out: Output, space: Geometry, rules: Rules) -> bool:
             count = _collect_uncovered(state, out, rules)
             expiring = state.clusters.group[0]
         group = state.clusters.group[:count].copy()
-        if number_persons(rows, group, group.copy()) >= rules.k and not lacks_values(rows, rules, group):
+        if number_persons(rows, group, group.copy()) >= rules.k and not lacks(rows, group):
             _release(state, out, space, rules, group, expiring)
         else:
             for slot in group:
@@ -181,7 +184,7 @@ def _decide(state: State, out: Output, space: Geometry, rules: Rules, slot: int)
     """delayConstraint: release the expiring row's cluster, reuse a box, suppress it, or unite clusters."""
     rows, clusters = state.rows, state.clusters
     place = rows.slots[slot, CLUSTER]
-    if not _is_full(clusters.places[place], rules):
+    if not _is_full(rows, rules, clusters.places[place]):
         box = draw(state.published, out, rows.quasi[slot], clusters.group) if rules.reuse else NONE
         if box != NONE:
             _remove_oldest(rows, clusters, space, place)
@@ -197,16 +200,21 @@ def _decide(state: State, out: Output, space: Geometry, rules: Rules, slot: int)
 
 
 @kernel
-def _is_full(place: NDArray[np.int64], rules: Rules) -> bool:
-    """Whether a cluster has k persons and ℓ values of each sensitive attribute."""
-    return place[PERSONS] >= rules.k and (len(place) == VALUES or place[VALUES:].min() >= rules.l)
+def _is_full(rows: Rows, rules: Rules, place: NDArray[np.int64]) -> bool:
+    """Whether a cluster has k persons and enough of each condition."""
+    if place[PERSONS] < rules.k:
+        return False
+    for condition in range(len(rows.conditions.needs)):
+        if place[VALUES + condition] < rows.conditions.needs[condition]:
+            return False
+    return True
 
 
 @kernel
-def _oldest_full(clusters: Clusters, rules: Rules) -> int:
+def _oldest_full(rows: Rows, clusters: Clusters, rules: Rules) -> int:
     places, found = clusters.places, NONE
     for place in range(len(places)):
-        if places[place, SIZE] and _is_full(places[place], rules):  # noqa: SIM102 - two questions
+        if places[place, SIZE] and _is_full(rows, rules, places[place]):  # noqa: SIM102 - two questions
             if found == NONE or places[place, BORN] < places[found, BORN]:
                 found = place
     return found
@@ -266,7 +274,7 @@ def _enlargements(clusters: Clusters, space: Geometry, row: NDArray[np.float64])
 @kernel
 def _push(rows: Rows, clusters: Clusters, space: Geometry, slot: int, place: int) -> None:
     """Put a held row into the cluster at this place; it is the cluster's newest."""
-    here, boxes, scope = clusters.places[place], clusters.boxes, place * (1 + rows.sensitive.shape[1])
+    here, boxes, scope = clusters.places[place], clusters.boxes, place * (1 + rows.codes.shape[1])
     rows.slots[slot, CLUSTER] = place
     rows.slots[slot, AFTER] = NONE
     if here[SIZE] == 0:
@@ -282,9 +290,8 @@ def _push(rows: Rows, clusters: Clusters, space: Geometry, slot: int, place: int
     here[LAST] = slot
     here[SIZE] += 1
     here[PERSONS] += rows.tally[add(rows, rows.slots[slot, CODE], scope), COUNT] == 1
-    for attribute in range(rows.sensitive.shape[1]):
-        entry = add(rows, rows.sensitive[slot, attribute], scope + 1 + attribute)
-        here[VALUES + attribute] += rows.tally[entry, COUNT] == 1
+    for condition in range(rows.codes.shape[1]):
+        here[VALUES + condition] += count_in(rows, condition, rows.codes[slot, condition], scope + 1 + condition)
     for attribute in range(rows.quasi.shape[1]):
         value = rows.quasi[slot, attribute]
         if value < boxes[LO, attribute, place] or value > boxes[HI, attribute, place]:
@@ -303,10 +310,10 @@ def _set_side(clusters: Clusters, space: Geometry, attribute: int, place: int, l
 def _forget(rows: Rows, clusters: Clusters, slot: int) -> None:
     """Take a row out of its cluster's counts; the last one frees the place."""
     place = rows.slots[slot, CLUSTER]
-    here, scope = clusters.places[place], place * (1 + rows.sensitive.shape[1])
+    here, scope = clusters.places[place], place * (1 + rows.codes.shape[1])
     here[PERSONS] -= drop(rows, rows.slots[slot, CODE], scope) == 0
-    for attribute in range(rows.sensitive.shape[1]):
-        here[VALUES + attribute] -= drop(rows, rows.sensitive[slot, attribute], scope + 1 + attribute) == 0
+    for condition in range(rows.codes.shape[1]):
+        here[VALUES + condition] -= count_out(rows, condition, rows.codes[slot, condition], scope + 1 + condition)
     here[SIZE] -= 1
     rows.meta[OPEN] -= here[SIZE] == 0
 
@@ -336,7 +343,7 @@ def _collect(rows: Rows, clusters: Clusters, space: Geometry, rules: Rules, plac
     lo, hi = boxes[LO, :, place].copy(), boxes[HI, :, place].copy()
     met = np.zeros(places.shape[1], np.int64)
     _empty(rows, clusters, place, met, mark)
-    while not _is_full(met, rules):
+    while not _is_full(rows, rules, met) or exceeds(rows, clusters.group[: met[SIZE]]):
         best, least = NONE, np.inf
         for other in range(len(places)):
             if places[other, SIZE]:
@@ -344,6 +351,8 @@ def _collect(rows: Rows, clusters: Clusters, space: Geometry, rules: Rules, plac
                 older = best != NONE and places[other, BORN] < places[best, BORN]
                 if growth < least - TIE or (growth <= least + TIE and older):
                     best, least = other, growth
+        if best == NONE:
+            break  # too many rows with one code: some of them stay
         include(lo, hi, boxes[LO, :, best])
         include(lo, hi, boxes[HI, :, best])
         _empty(rows, clusters, best, met, mark)
@@ -358,9 +367,8 @@ def _empty(rows: Rows, clusters: Clusters, place: int, met: NDArray[np.int64], m
         clusters.group[met[SIZE]] = slot
         met[SIZE] += 1
         met[PERSONS] += meet(rows, rows.slots[slot, PERSON], mark, 0)
-        for attribute in range(rows.sensitive.shape[1]):
-            value = find(rows, rows.sensitive[slot, attribute], EVERYWHERE - 1 - attribute)
-            met[VALUES + attribute] += meet(rows, value, mark, 0)
+        for condition in range(rows.codes.shape[1]):
+            met[VALUES + condition] += count_met(rows, condition, slot, mark)
         _forget(rows, clusters, slot)
         slot = rows.slots[slot, AFTER]
 
@@ -402,9 +410,7 @@ def _release(state: State, out: Output, space: Geometry, rules: Rules, group: ND
     stay = 0
     for cluster in range(clusters):
         own = slots[ends[cluster] - sizes[cluster] : ends[cluster]]
-        kept = within_share(state.rows, rules, own, expiring)
-        if kept < len(own) and lacks_values(state.rows, rules, own[:kept]):
-            kept = 0
+        kept = may_leave(state.rows, rules, own, expiring)
         if kept:
             release(state.rows, state.published, out, space, rules, own[:kept])
         copy(state.clusters.group[stay:], own[kept:])

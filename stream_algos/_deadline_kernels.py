@@ -34,6 +34,7 @@ from stream_algos._blocks_kernels import (
 from stream_algos._chain_kernels import Chains, held_rows, link, new_chains
 from stream_algos._held_kernels import (
     AFTER,
+    CAPPED,
     CLUSTER,
     COUNT,
     DUE,
@@ -43,17 +44,23 @@ from stream_algos._held_kernels import (
     MARK,
     NONE,
     NUMBER,
+    OVER,
     PERSON,
     PERSONS,
     POSITION,
     TAIL,
     TOP,
+    UNDER,
+    Conditions,
     Rows,
     Rules,
+    copy,
+    count_met,
     enough,
+    exceeds,
     find,
     fresh_mark,
-    lacks_values,
+    gain,
     meet,
     new_rows,
     oldest,
@@ -70,7 +77,7 @@ from stream_algos._release_kernels import (
     release_again,
     suppress,
 )
-from stream_algos._split_kernels import within_share
+from stream_algos._split_kernels import may_leave
 
 VISITED = 4096
 """Rows that a gathering row looks at, nearest blocks first, if there are more; for large k, twice its candidates."""
@@ -110,8 +117,10 @@ class Search(NamedTuple):
     """Further rows of the members' persons, of which some become members too."""
     chosen: NDArray[np.bool_]
     """By slot: whether the row is a member already; nobody is between two decisions."""
-    values: NDArray[np.int64]
-    """Distinct values of each sensitive attribute among the members."""
+    amounts: NDArray[np.int64]
+    """What the members have of each condition."""
+    shown: NDArray[np.int64]
+    """Condition, capped code: how many of the members have it."""
 
 
 class State(NamedTuple):
@@ -124,7 +133,7 @@ class State(NamedTuple):
     search: Search
 
 
-def new_state(schema: Schema, capacity: int, published: Published) -> State:
+def new_state(schema: Schema, conditions: Conditions, capacity: int, published: Published) -> State:
     """An empty ring of this capacity."""
     width, room = len(schema.quasi), capacity + CHUNK
     search = Search(
@@ -138,9 +147,10 @@ def new_state(schema: Schema, capacity: int, published: Published) -> State:
         members=np.zeros(capacity, np.int64),
         own=np.zeros(capacity, np.int64),
         chosen=np.zeros(capacity, np.bool_),
-        values=np.zeros(len(schema.sensitive), np.int64),
+        amounts=np.zeros(len(conditions.needs), np.int64),
+        shown=np.zeros((len(conditions.needs), int(conditions.caps[:, CAPPED].max(initial=0)) + 1), np.int64),
     )
-    rows = new_rows(schema, capacity, 1)
+    rows = new_rows(width, conditions, capacity, 1)
     return State(rows, new_blocks(schema, capacity), new_chains(rows), published, search)
 
 
@@ -158,11 +168,11 @@ def refill(
     positions: NDArray[np.int64],
     persons: NDArray[np.int64],
     quasi: NDArray[np.float64],
-    sensitive: NDArray[np.int32],
+    codes: NDArray[np.int32],
 ) -> None:
     """Hold rows that were held before."""
     for index in range(len(positions)):
-        slot = take(state.rows, positions[index], persons[index], quasi[index], sensitive[index])
+        slot = take(state.rows, positions[index], persons[index], quasi[index], codes[index])
         link(state.rows, state.chains, slot)
     if len(positions):
         measure_rarity(state.rows, state.blocks, space)
@@ -181,7 +191,7 @@ def advance(
     positions: NDArray[np.int64],
     persons: NDArray[np.int64],
     quasi: NDArray[np.float64],
-    sensitive: NDArray[np.int32],
+    codes: NDArray[np.int32],
 ) -> int:
     """Take rows from number `done` on, deciding each held row when it is due; how many rows are taken.
 
@@ -206,7 +216,7 @@ def advance(
             slot = oldest(rows)
         if done == len(positions):
             return NONE
-        slot = take(rows, positions[done], persons[done], quasi[done], sensitive[done])
+        slot = take(rows, positions[done], persons[done], quasi[done], codes[done])
         link(rows, state.chains, slot)
         number = rows.meta[TAIL]
         if number % RECENT == 0 or (number < RECENT and number >= 64 and number & (number - 1) == 0):
@@ -237,16 +247,13 @@ def _decide(state: State, out: Output, space: Geometry, rules: Rules, slot: int,
         release_again(rows, state.published, out, slot, box)
         return
     kept = 0
-    if enough(rows, rules):
-        count = _gather(state, space, rules, slot)
+    count = _gather(state, space, rules, slot) if enough(rows, rules) else 0
+    if count:
         if rows.meta[HELD] > rows.meta[PERSONS]:  # else nobody has a further row
             count = _bring_along(state, space, rules, count)
         if ending and _persons_left(rows, state.search.members[:count]) < rules.k:
-            count = _everybody(rows, state.search.members)
-        members = state.search.members[:count]
-        kept = within_share(rows, rules, members, slot)
-        if kept < count and lacks_values(rows, rules, members[:kept]):
-            kept = 0
+            count = _take_everybody(rows, state.search, count)
+        kept = may_leave(rows, rules, state.search.members[:count], slot)
     if kept:
         members = state.search.members[:kept]
         for member in members:
@@ -270,15 +277,19 @@ def _persons_left(rows: Rows, members: NDArray[np.int64]) -> int:
 
 
 @kernel
-def _everybody(rows: Rows, members: NDArray[np.int64]) -> int:
-    """Make all held rows members; how many they are."""
-    count = 0
+def _take_everybody(rows: Rows, search: Search, count: int) -> int:
+    """Make all held rows members, unless too many of them have one code; how many members there are then."""
+    everybody = search.own
+    found = 0
     for number in range(rows.meta[HEAD], rows.meta[TAIL]):
         slot = number & (len(rows.slots) - 1)
         if rows.slots[slot, CLUSTER] != NONE:
-            members[count] = slot
-            count += 1
-    return count
+            everybody[found] = slot
+            found += 1
+    if exceeds(rows, everybody[:found]):
+        return count
+    copy(search.members, everybody[:found])
+    return found
 
 
 @kernel
@@ -353,9 +364,10 @@ def _join_inside(state: State, space: Geometry, count: int) -> tuple[int, int]:
         attribute = 0
         while attribute < width and lo[attribute] <= rows.quasi[slot, attribute] <= hi[attribute]:
             attribute += 1
-        if attribute == width:
+        if attribute == width and _fits(rows, state.search, slot, count + 1):
             members[count] = slot
             count += 1
+            _show(rows, state.search, slot)
         else:
             own[outside] = slot
             outside += 1
@@ -368,9 +380,10 @@ def _join_dear(state: State, space: Geometry, rules: Rules, some: NDArray[np.int
     rows, blocks, search = state.rows, state.blocks, state.search
     for slot in some:
         behind = UNIT if _is_lost(rows, rules, slot, left) else float(_worth_of(rows, blocks, slot))
-        if count * _cost(rows, blocks, search, slot) < behind:
+        if count * _cost(rows, blocks, search, slot) < behind and _fits(rows, search, slot, count + 1):
             search.members[count] = slot
             count += 1
+            _show(rows, search, slot)
             _extend(rows, blocks, search, space, 0, slot)
     return count
 
@@ -387,30 +400,37 @@ def _is_lost(rows: Rows, rules: Rules, slot: int, left: int) -> bool:
 
 @kernel
 def _gather(state: State, space: Geometry, rules: Rules, seed: int) -> int:
-    """Fill `members` with a class around the expiring row; how many they are."""
+    """Fill `members` with a class around the expiring row; how many they are, 0 if there is none."""
     rows, search, mark = state.rows, state.search, fresh_mark(state.rows)
     for attribute in range(rows.quasi.shape[1]):
         value = unit_value(space, state.blocks, attribute, rows.quasi[seed, attribute])
         search.seed[attribute] = search.box[LO, attribute] = search.box[HI, attribute] = value
-    search.values[:] = 0
+    search.amounts[:] = 0
+    search.shown[:] = 0
     search.members[0] = seed
     _join(rows, search, seed, mark)
     visited = _visit(rows, state.blocks, search, rules)
     candidates = _candidates(rows, state.blocks, search, rules, visited, mark)
-    count = 1
-    while count < rules.k or _lacks(search, rules):
+    count, size = 1, rules.k
+    while count < rules.k or _lacks(rows, search) or _exceeds(rows, search, count):
         wanted = _wanted(rules, count)
         if count > 1 and candidates > 2 * wanted:
             candidates = _narrow(search, candidates, wanted)
-        if count < rules.k:
+        if count < rules.k and not rows.conditions.is_capped:
             best = _best(rows, search, candidates)
         else:
-            best = _best_with_value(rows, search, rules, candidates, mark)
+            best = _best_helping(rows, search, rules, candidates, count, size, mark)
         if best != NONE:
             slot = int(search.slots[best])
             search.scores[best] = np.inf
         else:
-            slot = _best_of_all(state, rules, count, mark)
+            slot = _best_of_all(state, rules, count, size, mark)
+        if slot == NONE:
+            # Only caps can forbid everybody: in a larger class more rows may have one code.
+            if size >= rows.meta[HELD]:
+                return 0
+            size *= 2
+            continue
         search.members[count] = slot
         count += 1
         _join(rows, search, slot, mark)
@@ -420,30 +440,76 @@ def _gather(state: State, space: Geometry, rules: Rules, seed: int) -> int:
 
 @kernel
 def _join(rows: Rows, search: Search, slot: int, mark: int) -> None:
-    """Note the person of a new member, and count the sensitive values that the row brings."""
+    """Note the person of a new member, and count what the row brings."""
     person = rows.slots[slot, PERSON]
     rows.tally[person, MARK] = mark
     rows.tally[person, NUMBER] = MEMBER
-    for attribute in range(len(search.values)):
-        entry = find(rows, rows.sensitive[slot, attribute], EVERYWHERE - 1 - attribute)
-        search.values[attribute] += meet(rows, entry, mark, 0)
+    for condition in range(len(search.amounts)):
+        search.amounts[condition] += count_met(rows, condition, slot, mark)
+    _show(rows, search, slot)
 
 
 @kernel
-def _lacks(search: Search, rules: Rules) -> bool:
-    """Whether the members lack values of some sensitive attribute."""
-    return len(search.values) > 0 and search.values.min() < rules.l
+def _show(rows: Rows, search: Search, slot: int) -> None:
+    """Count the codes of a new member, where they are capped."""
+    if rows.conditions.is_capped:
+        for condition in range(len(search.shown)):
+            search.shown[condition, min(int(rows.codes[slot, condition]), search.shown.shape[1] - 1)] += 1
 
 
 @kernel
-def _brings_value(rows: Rows, search: Search, rules: Rules, slot: int, mark: int) -> bool:
-    """Whether a row has a value that the members lack."""
-    for attribute in range(len(search.values)):
-        if search.values[attribute] < rules.l:
-            entry = find(rows, rows.sensitive[slot, attribute], EVERYWHERE - 1 - attribute)
-            if rows.tally[entry, MARK] != mark:
+def _lacks(rows: Rows, search: Search) -> bool:
+    """Whether the members have less than is needed of some condition."""
+    for condition in range(len(search.amounts)):  # noqa: SIM110 - numba compiles no generator expression
+        if search.amounts[condition] < rows.conditions.needs[condition]:
+            return True
+    return False
+
+
+@kernel
+def _exceeds(rows: Rows, search: Search, count: int) -> bool:
+    """Whether too many of so many members have one and the same code."""
+    if not rows.conditions.is_capped:
+        return False
+    caps = rows.conditions.caps
+    for condition in range(len(caps)):
+        for code in range(caps[condition, CAPPED]):
+            if search.shown[condition, code] * caps[condition, UNDER] > caps[condition, OVER] * count:
                 return True
     return False
+
+
+@kernel
+def _fits(rows: Rows, search: Search, slot: int, size: int) -> bool:
+    """Whether a class of this size may have one more row with this row's codes."""
+    if not rows.conditions.is_capped:
+        return True
+    caps = rows.conditions.caps
+    for condition in range(len(caps)):
+        code = int(rows.codes[slot, condition])
+        if code < caps[condition, CAPPED]:
+            have = search.shown[condition, code] + 1
+            if have * caps[condition, UNDER] > caps[condition, OVER] * size:
+                return False
+    return True
+
+
+@kernel
+def _helps(rows: Rows, search: Search, rules: Rules, slot: int, count: int, size: int, mark: int) -> bool:
+    """Whether the class needs this row: another person, or something that it lacks, or a row that thins out a code."""
+    if not _fits(rows, search, slot, max(size, count + 1)):
+        return False
+    lacks = False
+    for condition in range(len(search.amounts)):
+        if search.amounts[condition] < rows.conditions.needs[condition]:
+            lacks = True
+            code = rows.codes[slot, condition]
+            if gain(rows, condition, code) > 0:
+                if not rows.conditions.once[condition]:
+                    return True
+                if rows.tally[find(rows, code, EVERYWHERE - 1 - condition), MARK] != mark:
+                    return True
+    return count < rules.k or not lacks
 
 
 @kernel
@@ -635,15 +701,15 @@ def _best(rows: Rows, search: Search, candidates: int) -> int:
 
 
 @kernel
-def _best_with_value(rows: Rows, search: Search, rules: Rules, candidates: int, mark: int) -> int:
-    """The same among the candidates that bring a value which the members lack."""
+def _best_helping(rows: Rows, search: Search, rules: Rules, candidates: int, count: int, size: int, mark: int) -> int:
+    """The same among the candidates that the class needs."""
     scores, slots, best = search.scores, search.slots, NONE
     for index in range(candidates):
         if scores[index] == np.inf or (best != NONE and scores[index] > scores[best]):
             continue
         if best != NONE and scores[index] == scores[best] and _is_older(rows, slots[best], slots[index]):
             continue
-        if _brings_value(rows, search, rules, slots[index], mark):
+        if _helps(rows, search, rules, slots[index], count, size, mark):
             best = index
     return best
 
@@ -663,30 +729,32 @@ def _extend(rows: Rows, blocks: Blocks, search: Search, space: Geometry, candida
 
 
 @kernel
-def _best_of_all(state: State, rules: Rules, count: int, mark: int) -> int:
+def _best_of_all(state: State, rules: Rules, count: int, size: int, mark: int) -> int:
     """The held row with the least score where the candidates have nobody to offer: slow, and hardly ever needed.
 
-    Before k persons are together, one of another person; after that, one that brings a lacking value, of another person
-    if there is one.
+    Before k persons are together, one of another person; after that, one that the class needs, of another person if
+    there is one. NONE where nobody may join.
     """
-    rows, blocks, search = state.rows, state.blocks, state.search
-    for of_member in range(2):
-        best, least = NONE, np.inf
+    rows, blocks, search, best = state.rows, state.blocks, state.search, NONE
+    _choose(search, count, True)  # noqa: FBT003 - numba has no keyword-only arguments
+    for of_member in range(1 if count < rules.k else 2):
+        least = np.inf
         for number in range(rows.meta[HEAD], rows.meta[TAIL]):
             slot = number & (len(rows.slots) - 1)
-            if rows.slots[slot, CLUSTER] == NONE:
+            if rows.slots[slot, CLUSTER] == NONE or search.chosen[slot]:
                 continue
             person = rows.slots[slot, PERSON]
             is_member = rows.tally[person, MARK] == mark and rows.tally[person, NUMBER] == MEMBER
             if is_member != (of_member == 1):
                 continue
-            if count >= rules.k and not _brings_value(rows, search, rules, slot, mark):
+            if not _helps(rows, search, rules, slot, count, size, mark):
                 continue
             score = _score(rows, blocks, search, slot)
             if score < least:
                 best, least = slot, score
         if best != NONE:
             break
+    _choose(search, count, False)  # noqa: FBT003 - as above
     return best
 
 

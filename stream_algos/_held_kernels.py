@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Schema, kernel
+from microdata import kernel
 
 NONE = -1
 """No slot, no entry, no cluster."""
@@ -31,7 +31,28 @@ distinct held persons, the last mark, the first free entry of `tally`, open clus
 blocks are empty."""
 
 EVERYWHERE = -1
-"""Scope of persons counted over all held rows; values of sensitive attribute a are counted in scope -2 - a."""
+"""Scope of persons counted over all held rows; codes of condition c are counted in scope -2 - c."""
+
+OVER, UNDER, CAPPED = range(3)
+"""Columns of `Conditions.caps`: a code has at most OVER of every UNDER rows, if it is below CAPPED."""
+
+
+class Conditions(NamedTuple):
+    """What a class must have of its sensitive values.
+
+    Each condition adds up gains: what a row's code is worth, every time or only the first time that it is met. A class
+    needs at least so much. ℓ-diversity is a gain of 1 for every new value, a weight the gain of every row. A condition
+    may cap the share of a class's rows that have one code, too.
+    """
+
+    needs: NDArray[np.int64]
+    once: NDArray[np.bool_]
+    first: NDArray[np.int64]
+    """Where the gains of each condition's codes begin; NONE: each is worth 1."""
+    gains: NDArray[np.int64]
+    caps: NDArray[np.int64]
+    is_capped: bool
+    """Whether any condition has a cap."""
 
 
 class Rows(NamedTuple):
@@ -39,11 +60,13 @@ class Rows(NamedTuple):
 
     slots: NDArray[np.int64]
     quasi: NDArray[np.float64]
-    sensitive: NDArray[np.int32]
+    codes: NDArray[np.int32]
+    """What each row shows in each condition: a sensitive value, or its category."""
     buckets: NDArray[np.int32]
     tally: NDArray[np.int64]
-    diversity: NDArray[np.int64]
-    """Distinct held values of each sensitive attribute."""
+    amounts: NDArray[np.int64]
+    """What the held rows have of each condition."""
+    conditions: Conditions
     meta: NDArray[np.int64]
 
 
@@ -51,7 +74,6 @@ class Rules(NamedTuple):
     """The parameters, as kernels want them."""
 
     k: int
-    l: int  # noqa: E741 - ℓ is its name in the literature
     delta: int
     reuse: bool
     share_of: int
@@ -59,12 +81,14 @@ class Rules(NamedTuple):
     """One person may have at most `share_of` of every `share_in` rows of a class, and always one."""
     keep_below: float
     """A box is kept for reuse if its loss is below this part of τ."""
+    is_conditional: bool
+    """Whether classes have more to meet than k."""
 
 
-def new_rows(schema: Schema, capacity: int, scopes: int) -> Rows:
+def new_rows(width: int, conditions: Conditions, capacity: int, scopes: int) -> Rows:
     """An empty ring; `capacity` is a power of two, and each row is counted in so many scopes."""
-    sensitive = len(schema.sensitive)
-    entries = capacity * scopes * (1 + sensitive)
+    count = len(conditions.needs)
+    entries = capacity * scopes * (1 + count)
     tally = np.zeros((entries, 6), np.int64)
     tally[:, NEXT] = np.arange(1, entries + 1)
     slots = np.zeros((capacity, 5), np.int64)
@@ -73,11 +97,12 @@ def new_rows(schema: Schema, capacity: int, scopes: int) -> Rows:
     meta[DUE] = np.iinfo(np.int64).min
     return Rows(
         slots=slots,
-        quasi=np.zeros((capacity, len(schema.quasi))),
-        sensitive=np.zeros((capacity, sensitive), np.int32),
+        quasi=np.zeros((capacity, width)),
+        codes=np.zeros((capacity, count), np.int32),
         buckets=np.full(1 << (2 * entries - 1).bit_length(), NONE, np.int32),
         tally=tally,
-        diversity=np.zeros(sensitive, np.int64),
+        amounts=np.zeros(count, np.int64),
+        conditions=conditions,
         meta=meta,
     )
 
@@ -178,30 +203,71 @@ def number_persons(rows: Rows, slots: NDArray[np.int64], numbers: NDArray[np.int
 
 
 @kernel
-def number_values(rows: Rows, slots: NDArray[np.int64], attribute: int, numbers: NDArray[np.int64]) -> int:
-    """Number the values of a sensitive attribute from 0 in order of appearance; how many there are."""
-    mark, values = fresh_mark(rows), 0
-    for index in range(len(slots)):
-        value = find(rows, rows.sensitive[slots[index], attribute], EVERYWHERE - 1 - attribute)
-        values += meet(rows, value, mark, values)
-        numbers[index] = rows.tally[value, NUMBER]
-    return values
+def gain(rows: Rows, condition: int, code: int) -> int:
+    """What a code is worth."""
+    first = rows.conditions.first[condition]
+    return 1 if first == NONE else rows.conditions.gains[first + code]
 
 
 @kernel
-def lacks_values(rows: Rows, rules: Rules, slots: NDArray[np.int64]) -> bool:
-    """Whether some sensitive attribute has fewer than ℓ values among these rows."""
-    if rules.l == 1:
-        return False
-    numbers = np.empty(len(slots), np.int64)
-    for attribute in range(rows.sensitive.shape[1]):  # noqa: SIM110 - numba compiles no generator expression
-        if number_values(rows, slots, attribute, numbers) < rules.l:
+def count_in(rows: Rows, condition: int, code: int, scope: int) -> int:
+    """Count a row's code in a scope; how much more the scope has of the condition."""
+    if rows.conditions.once[condition] and rows.tally[add(rows, code, scope), COUNT] > 1:
+        return 0
+    return gain(rows, condition, code)
+
+
+@kernel
+def count_out(rows: Rows, condition: int, code: int, scope: int) -> int:
+    """Count a row's code no longer; how much less the scope has of the condition."""
+    if rows.conditions.once[condition] and drop(rows, code, scope) > 0:
+        return 0
+    return gain(rows, condition, code)
+
+
+@kernel
+def count_met(rows: Rows, condition: int, slot: int, mark: int) -> int:
+    """What a held row adds to those that were met since this mark was made."""
+    code = rows.codes[slot, condition]
+    if rows.conditions.once[condition]:
+        entry = find(rows, code, EVERYWHERE - 1 - condition)
+        if not meet(rows, entry, mark, 0):
+            return 0
+    return gain(rows, condition, code)
+
+
+@kernel
+def lacks(rows: Rows, slots: NDArray[np.int64]) -> bool:
+    """Whether these rows have less than is needed of some condition."""
+    mark = fresh_mark(rows)
+    for condition in range(len(rows.conditions.needs)):
+        amount = 0
+        for slot in slots:
+            amount += count_met(rows, condition, slot, mark)
+        if amount < rows.conditions.needs[condition]:
             return True
     return False
 
 
 @kernel
-def take(rows: Rows, position: int, code: int, quasi: NDArray[np.float64], sensitive: NDArray[np.int32]) -> int:
+def exceeds(rows: Rows, slots: NDArray[np.int64]) -> bool:
+    """Whether too many of these rows have one and the same code."""
+    if not rows.conditions.is_capped:
+        return False
+    caps = rows.conditions.caps
+    for condition in range(len(caps)):
+        have = np.zeros(caps[condition, CAPPED] + 1, np.int64)
+        for slot in slots:
+            code = min(int(rows.codes[slot, condition]), caps[condition, CAPPED])
+            have[code] += 1
+        for code in range(caps[condition, CAPPED]):
+            if have[code] * caps[condition, UNDER] > caps[condition, OVER] * len(slots):
+                return True
+    return False
+
+
+@kernel
+def take(rows: Rows, position: int, code: int, quasi: NDArray[np.float64], codes: NDArray[np.int32]) -> int:
     """Put a row into the ring; its slot. The caller has seen to room for it and sets its cluster."""
     slot = rows.meta[TAIL] & (len(rows.slots) - 1)
     rows.meta[TAIL] += 1
@@ -213,10 +279,9 @@ def take(rows: Rows, position: int, code: int, quasi: NDArray[np.float64], sensi
     rows.slots[slot, PERSON] = person
     for attribute in range(len(quasi)):
         rows.quasi[slot, attribute] = quasi[attribute]
-    for attribute in range(len(sensitive)):
-        rows.sensitive[slot, attribute] = sensitive[attribute]
-        entry = add(rows, sensitive[attribute], EVERYWHERE - 1 - attribute)
-        rows.diversity[attribute] += rows.tally[entry, COUNT] == 1
+    for condition in range(len(codes)):
+        rows.codes[slot, condition] = codes[condition]
+        rows.amounts[condition] += count_in(rows, condition, codes[condition], EVERYWHERE - 1 - condition)
     return slot
 
 
@@ -226,8 +291,8 @@ def leave(rows: Rows, slot: int) -> None:
     rows.slots[slot, CLUSTER] = NONE
     rows.meta[HELD] -= 1
     rows.meta[PERSONS] -= drop(rows, rows.slots[slot, CODE], EVERYWHERE) == 0
-    for attribute in range(rows.sensitive.shape[1]):
-        rows.diversity[attribute] -= drop(rows, rows.sensitive[slot, attribute], EVERYWHERE - 1 - attribute) == 0
+    for condition in range(len(rows.amounts)):
+        rows.amounts[condition] -= count_out(rows, condition, rows.codes[slot, condition], EVERYWHERE - 1 - condition)
 
 
 @kernel
@@ -262,7 +327,7 @@ def enough(rows: Rows, rules: Rules) -> bool:
     """Whether the held rows, taken together, could make one class."""
     if rows.meta[PERSONS] < rules.k:
         return False
-    for attribute in range(len(rows.diversity)):  # noqa: SIM110 - numba compiles no generator expression
-        if rows.diversity[attribute] < rules.l:
+    for condition in range(len(rows.amounts)):  # noqa: SIM110 - numba compiles no generator expression
+        if rows.amounts[condition] < rows.conditions.needs[condition]:
             return False
     return True

@@ -87,7 +87,7 @@ def new_published(bound: int, width: int, mu: int) -> Published:
 @kernel
 def words_needed(rules: Rules, held: int) -> int:
     """Enough words for any one decision over so many rows: places in a shuffle, ids, drawn rows."""
-    return (2 if rules.l > 1 else 1) * held + 3 * (held // rules.k) + 8
+    return (2 if rules.is_conditional else 1) * held + 3 * (held // rules.k) + 8
 
 
 @kernel

@@ -13,7 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Geometry, kernel, nth_smallest, range_loss
-from stream_algos._held_kernels import NONE, Rows, Rules, copy, counts, lacks_values, number_persons, number_values
+from stream_algos._held_kernels import (
+    CAPPED,
+    EVERYWHERE,
+    NONE,
+    NUMBER,
+    OVER,
+    UNDER,
+    Rows,
+    Rules,
+    copy,
+    counts,
+    exceeds,
+    find,
+    fresh_mark,
+    lacks,
+    meet,
+    number_persons,
+)
 from stream_algos._release_kernels import HI, LO, Output, below, include
 
 BLOCK_PAIRS = 1 << 17
@@ -30,14 +47,14 @@ SAMPLE = 512
 def split(
     rows: Rows, out: Output, space: Geometry, rules: Rules, slots: NDArray[np.int64], part: NDArray[np.int64]
 ) -> int:
-    """Cut rows with at least 2k persons into clusters that all have k persons and ℓ values; their number."""
+    """Cut rows with at least 2k persons into clusters that all have k persons and what else is needed; their number."""
     starts = _blocks(rows, space, rules, slots)
     choice = max(CHOICE * rules.k, LEAST_CHOICE) if len(starts) > 2 else 0
     clusters = 0
     for block in range(len(starts) - 1):
         some, parts = slots[starts[block] : starts[block + 1]], part[starts[block] : starts[block + 1]]
         parts[:] = NONE
-        if rules.l > 1:
+        if rules.is_conditional:
             made = _split_l(rows, out, space, rules, some, parts)
         else:
             made = _split_k(rows, out, space, rules, some, parts, choice)
@@ -124,6 +141,62 @@ def within_share(rows: Rows, rules: Rules, slots: NDArray[np.int64], expiring: i
 
 
 @kernel
+def within_caps(rows: Rows, slots: NDArray[np.int64], expiring: int) -> int:
+    """Move rows that keep every cap to the front, the expiring one first; how many."""
+    if not rows.conditions.is_capped:
+        return len(slots)
+    for index in range(len(slots)):
+        if slots[index] == expiring:
+            slots[0], slots[index] = expiring, slots[0]
+    caps, size, kept = rows.conditions.caps, len(slots) + 1, len(slots)
+    chosen = np.empty(len(slots), np.bool_)
+    # With fewer rows fewer of each code may stay, and so on, until what stays is enough for itself.
+    while kept < size:
+        size, kept = kept, 0
+        have = np.zeros((len(caps), caps[:, CAPPED].max() + 1), np.int64)
+        for index in range(len(slots)):
+            fits = True
+            for condition in range(len(caps)):
+                code = int(rows.codes[slots[index], condition])
+                if code < caps[condition, CAPPED]:
+                    fits = fits and (have[condition, code] + 1) * caps[condition, UNDER] <= caps[condition, OVER] * size
+            chosen[index] = fits
+            if fits:
+                kept += 1
+                for condition in range(len(caps)):
+                    code = int(rows.codes[slots[index], condition])
+                    have[condition, min(code, caps[condition, CAPPED])] += 1
+    kept, stay = 0, np.empty(len(slots), np.int64)
+    for index in range(len(slots)):
+        if chosen[index]:
+            slots[kept] = slots[index]
+            kept += 1
+        else:
+            stay[index - kept] = slots[index]
+    copy(slots[kept:], stay[: len(slots) - kept])
+    return kept
+
+
+@kernel
+def may_leave(rows: Rows, rules: Rules, slots: NDArray[np.int64], expiring: int) -> int:
+    """Move rows that may leave as one class to the front; how many, 0 if no class is possible.
+
+    What the shares of persons and of codes do not allow stays behind; the rest may be too little then.
+    """
+    kept = within_share(rows, rules, slots[: within_caps(rows, slots, expiring)], expiring)
+    if kept < len(slots):
+        left = slots[:kept]
+        if number_persons(rows, left, left.copy()) < rules.k or _fails(rows, left):
+            return 0
+    return kept
+
+
+@kernel
+def _fails(rows: Rows, slots: NDArray[np.int64]) -> bool:
+    return lacks(rows, slots) or exceeds(rows, slots)
+
+
+@kernel
 def _blocks(rows: Rows, space: Geometry, rules: Rules, slots: NDArray[np.int64]) -> NDArray[np.int64]:
     """Put the rows of each block side by side; where the blocks start, and the end."""
     starts = np.empty(len(slots) + 1, np.int64)
@@ -172,7 +245,7 @@ def _halve(rows: Rows, space: Geometry, rules: Rules, slots: NDArray[np.int64]) 
             upper += 1
     scratch = np.empty(len(slots), np.int64)
     for part in (ordered[:half], ordered[half:]):
-        if number_persons(rows, part, scratch) < 2 * rules.k or lacks_values(rows, rules, part):
+        if number_persons(rows, part, scratch) < 2 * rules.k or _fails(rows, part):
             return False
     copy(slots, ordered)
     return True
@@ -412,17 +485,17 @@ def _split_l(
     """One random row per person, in buckets of equal value; each cluster takes its share of every bucket.
 
     Shares are rounded up: rounded down, a small bucket gives nothing and the cluster misses a value. With several
-    sensitive attributes the buckets follow the one with the fewest values, and clusters that lack values of another
-    are united with their nearest.
+    conditions the buckets follow the one with the fewest values, and clusters that lack something of another are
+    united with their nearest.
     """
     person = np.empty(len(slots), np.int64)
     persons = number_persons(rows, slots, person)
     chosen = _one_row_each(out, slots, person, persons)
     chosen_part = np.full(persons, NONE)
-    bucket = _by_value(rows, chosen)
+    bucket, needed = _by_value(rows, chosen)
     left = counts(bucket, bucket.max() + 1)
     clusters, growth = 0, np.empty(persons)
-    while np.sum(left > 0) >= rules.l and np.sum(left) >= rules.k:
+    while np.sum(left > 0) >= needed and np.sum(left) >= rules.k:
         total = np.sum(left)
         seed = _draw_row(out, chosen_part, bucket, left, int(np.sum(left > 0)))
         chosen_part[seed] = clusters
@@ -446,7 +519,7 @@ def _split_l(
     _assign_rest(rows, space, chosen, chosen_part, np.arange(persons), clusters)
     for index in range(len(slots)):
         part[index] = chosen_part[person[index]]
-    return _unite_lacking(rows, space, rules, slots, part, clusters)
+    return _unite_failing(rows, space, slots, part, clusters)
 
 
 @kernel
@@ -464,22 +537,53 @@ def _one_row_each(out: Output, slots: NDArray[np.int64], person: NDArray[np.int6
 
 
 @kernel
-def _by_value(rows: Rows, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Number the rows by their value of the attribute with the fewest values, in order of appearance."""
+def _by_value(rows: Rows, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """Number the rows by their code in the condition with the fewest codes; of how many codes a class needs rows."""
     numbers, best, fewest = np.empty(len(slots), np.int64), np.empty(len(slots), np.int64), len(slots) + 1
-    for attribute in range(rows.sensitive.shape[1]):
-        values = number_values(rows, slots, attribute, numbers)
+    needed = 1
+    for condition in range(rows.codes.shape[1]):
+        values = _number_codes(rows, slots, condition, numbers)
         if values < fewest:
             fewest = values
+            needed = rows.conditions.needs[condition] if rows.conditions.first[condition] == NONE else 1
             copy(best, numbers)
-    return best
+    return best, needed
 
 
 @kernel
-def _unite_lacking(
-    rows: Rows, space: Geometry, rules: Rules, slots: NDArray[np.int64], part: NDArray[np.int64], clusters: int
+def _number_codes(rows: Rows, slots: NDArray[np.int64], condition: int, numbers: NDArray[np.int64]) -> int:
+    """Number the codes of a condition from 0 in order of appearance; how many there are."""
+    if not rows.conditions.once[condition]:
+        return _number_categories(rows, slots, condition, numbers)
+    mark, values = fresh_mark(rows), 0
+    for index in range(len(slots)):
+        value = find(rows, rows.codes[slots[index], condition], EVERYWHERE - 1 - condition)
+        values += meet(rows, value, mark, values)
+        numbers[index] = rows.tally[value, NUMBER]
+    return values
+
+
+@kernel
+def _number_categories(rows: Rows, slots: NDArray[np.int64], condition: int, numbers: NDArray[np.int64]) -> int:
+    """The same for codes that nobody counts: categories, of which there are few."""
+    most = 0
+    for slot in slots:
+        most = max(most, int(rows.codes[slot, condition]))
+    number, values = np.full(most + 1, NONE), 0
+    for index in range(len(slots)):
+        code = rows.codes[slots[index], condition]
+        if number[code] == NONE:
+            number[code] = values
+            values += 1
+        numbers[index] = number[code]
+    return values
+
+
+@kernel
+def _unite_failing(
+    rows: Rows, space: Geometry, slots: NDArray[np.int64], part: NDArray[np.int64], clusters: int
 ) -> int:
-    """Unite each cluster that lacks values with its nearest until none does; how many are left."""
+    """Unite each cluster that lacks or exceeds something with its nearest until none does; how many are left."""
     cluster, members = 0, np.empty(len(slots), np.int64)
     while cluster < clusters and clusters > 1:
         count = 0
@@ -487,7 +591,7 @@ def _unite_lacking(
             if part[index] == cluster:
                 members[count] = slots[index]
                 count += 1
-        if not lacks_values(rows, rules, members[:count]):
+        if not _fails(rows, members[:count]):
             cluster += 1
             continue
         boxes = _boxes_of(rows, slots, part, clusters)

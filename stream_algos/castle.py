@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
@@ -13,7 +12,19 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from microdata import Boxes, DataError, GuaranteeError, InfeasibleError, Schema, Words, geometry, system_words
-from privacy import DistinctDiversity, Groups, KAnonymity, MaxShare, Model, require
+from privacy import (
+    KEYS,
+    Distinct,
+    DistinctDiversity,
+    Groups,
+    KAnonymity,
+    LargestShare,
+    LeastWeight,
+    MaxShare,
+    Model,
+    check_domains,
+    require,
+)
 from static_algos import parse
 from stream_algos._held_kernels import (
     CLUSTER,
@@ -48,6 +59,7 @@ from stream_algos._release_kernels import (
     note_loss,
     words_needed,
 )
+from stream_algos.conditions import CONDITIONS, codes_of, conditions_of, packed, rounded_share
 from stream_algos.engine import (
     LONGEST,
     MOST_PERSONS,
@@ -64,8 +76,8 @@ from stream_algos.engine import (
 CHUNK = 1024
 """Rows that one kernel call takes at most; the ring has room for so many more than are held."""
 
-SHARE_UNITS = 10**9
-"""Shares are so many parts of a whole, in whole numbers."""
+CATEGORY_KEYS = ("p", "p_categories", "alpha_weight", "max_category_share")
+"""Parameters that are keys of a guarantee."""
 
 
 class Delay(BaseModel):
@@ -83,6 +95,14 @@ class CastleParameters(StreamParameters):
     k: int = Field(ge=1, le=MOST_PERSONS, description="distinct persons of every class")
     l: int = Field(  # noqa: E741 - ℓ is its name in the literature
         default=1, ge=1, le=MOST_PERSONS, description="distinct values of every sensitive attribute in every class"
+    )
+    p: Distinct | None = Field(None, description="the same as l, under its name in the literature of categories")
+    p_categories: Distinct | None = Field(None, description="distinct categories of sensitivity in every class (p⁺)")
+    alpha_weight: LeastWeight | None = Field(
+        None, description="least total weight of the categories of sensitivity of every class"
+    )
+    max_category_share: LargestShare | None = Field(
+        None, description="largest share of a category of sensitivity in a class's rows; not with reuse"
     )
     delay: Delay
     formation: Literal["deadline", "arrival"] = Field(
@@ -199,11 +219,13 @@ class Castle(Engine):
 
     Parameters = CastleParameters
     parameters: CastleParameters
-    guarantees = (KAnonymity, DistinctDiversity, MaxShare)
+    guarantees = (KAnonymity, MaxShare, *CONDITIONS)
     example: ClassVar[Mapping[str, Any]] = {"k": 3, "delay": {"tuples": 40}}
     variants = (
         {"delay": {"tuples": 40, "seconds": 10.0}},
         {"k": 2, "l": 2, "delay": {"tuples": 60}},
+        {"k": 2, "p_categories": 2, "alpha_weight": 1, "delay": {"tuples": 60}},
+        {"k": 2, "max_category_share": 0.7, "delay": {"tuples": 60}},
         {"k": 2, "max_share": 0.6, "delay": {"tuples": 60}},
         {"reuse": True},
         {"formation": "arrival"},
@@ -228,16 +250,17 @@ class Castle(Engine):
         super().__init__(schema, words=words, **given)
         self._check_values()
         parameters = self.parameters
-        # Rounded down, never up, so that kernels do not overflow.
-        share = Fraction(int(Fraction(str(parameters.max_share or 1)) * SHARE_UNITS), SHARE_UNITS)
+        share = rounded_share(parameters.max_share or 1)
+        self._conditions = conditions_of(schema, self._models)
+        self._packed = packed(self._conditions)
         self._rules = Rules(
             k=parameters.k,
-            l=parameters.l,
             delta=parameters.delta,
             reuse=parameters.reuse,
             share_of=share.numerator,
             share_in=share.denominator,
             keep_below=self.keep_below,
+            is_conditional=bool(self._conditions),
         )
         self._space = geometry(schema)
         self._last = np.iinfo(np.int64).min
@@ -252,6 +275,7 @@ class Castle(Engine):
         if l > most:
             what = "a sensitive attribute has only so many values" if self.schema.sensitive else "nothing is sensitive"
             raise InfeasibleError(f"ℓ={l} cannot be reached: {what}", parameter="l", nearest=most)
+        check_domains(self._models, self.schema)
 
     @cached_property
     def _models(self) -> tuple[Model, ...]:
@@ -260,6 +284,9 @@ class Castle(Engine):
             models.append(DistinctDiversity(self.parameters.l))
         if self.parameters.max_share is not None:
             models.append(MaxShare(self.parameters.max_share))
+        for key in CATEGORY_KEYS:
+            given = getattr(self.parameters, key)
+            models += [] if given is None else KEYS[key].read(given, {}, self.schema)
         return tuple(models)
 
     def models(self) -> tuple[Model, ...]:
@@ -385,9 +412,15 @@ class Castle(Engine):
         self._out = new_output(capacity, len(self.schema.quasi))
         self._times = np.zeros(capacity)
         self._times[: len(rows)] = rows.times
+        self._sensitive = np.zeros((capacity, len(self.schema.sensitive)), np.int32)
+        self._sensitive[: len(rows)] = rows.sensitive
         if len(rows):  # who only looks at an engine's guarantee does not wait for a kernel
-            positions, _, *others = rows.columns()
-            self._hold_rows(clusters, positions, *others)
+            self._hold_rows(clusters, *self._columns(rows))
+
+    def _columns(self, rows: Batch) -> tuple[NDArray[Any], ...]:
+        """What kernels want of rows: positions, persons, quasi-identifiers, and what they show in each condition."""
+        positions, _, persons, quasi, sensitive = rows.columns()
+        return positions, persons, quasi, codes_of(self.schema, self._conditions, sensitive)
 
     def _held(self) -> NDArray[np.int64]:
         """Slots of the held rows, oldest first."""
@@ -405,7 +438,7 @@ class Castle(Engine):
             times=self._times[slots],
             persons=rows.slots[slots, CODE],
             quasi=rows.quasi[slots],
-            sensitive=rows.sensitive[slots],
+            sensitive=self._sensitive[slots],
         )
 
     @property
@@ -458,9 +491,10 @@ class Castle(Engine):
 
     def _advance(self, rows: Batch, due: NDArray[np.int64]) -> list[tuple[Release, Batch]]:
         """Let the kernel take rows and decide what is due, fetching more words as often as it asks."""
-        positions, times, *others = rows.columns()
+        positions, *others = self._columns(rows)
         tail = self._state.rows.meta[TAIL]
-        self._times[np.arange(tail, tail + len(rows)) & (len(self._times) - 1)] = times
+        slots = np.arange(tail, tail + len(rows)) & (len(self._times) - 1)
+        self._times[slots], self._sensitive[slots] = rows.times, rows.sensitive
         self._out.meta[REACHED] = self._last
         parts, done = [], 0
         while done != NONE:

@@ -26,7 +26,7 @@ class ArrivalCastle(Castle, formation="arrival"):
         return self._state.rows.slots[slots, CLUSTER]
 
     def _new_state(self, capacity: int, published: Published) -> kernels.State:
-        return kernels.new_state(self.schema, capacity, self.parameters.eta, published)
+        return kernels.new_state(len(self.schema.quasi), self._packed, capacity, self.parameters.eta, published)
 
     def _hold_rows(self, clusters: NDArray[np.int64], positions: NDArray[np.int64], *columns: NDArray[Any]) -> None:
         kernels.refill(self._state, self._space, clusters, positions, *columns)

@@ -19,7 +19,7 @@ class DeadlineCastle(Castle, formation="deadline"):
     keep_below = 0.6
 
     def _new_state(self, capacity: int, published: Published) -> kernels.State:
-        return kernels.new_state(self.schema, capacity, published)
+        return kernels.new_state(self.schema, self._packed, capacity, published)
 
     def _hold_rows(self, clusters: NDArray[np.int64], positions: NDArray[np.int64], *columns: NDArray[Any]) -> None:
         del clusters

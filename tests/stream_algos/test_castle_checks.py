@@ -122,7 +122,7 @@ def test_a_release_that_counts_rows_as_persons_is_never_returned() -> None:
 
 def test_a_release_without_its_values_is_never_returned() -> None:
     engine = castle(MIXED, k=3, l=4, delta=50)
-    engine._rules = engine._rules._replace(l=1)
+    engine._packed.needs[:] = 1
     with pytest.raises(GuaranteeError, match="l-diversity"):
         feed(engine, stream(MIXED, 1, 200))
 

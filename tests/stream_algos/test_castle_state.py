@@ -25,8 +25,8 @@ def assert_ring_consistent(state: Any) -> Any:
     slots = np.flatnonzero(rows.slots[:, held.CLUSTER] != held.NONE)
     assert rows.meta[held.HELD] == len(slots)
     assert rows.meta[held.PERSONS] == len(np.unique(rows.slots[slots, held.CODE]))
-    for attribute in range(rows.sensitive.shape[1]):
-        assert rows.diversity[attribute] == len(np.unique(rows.sensitive[slots, attribute]))
+    for condition in range(rows.codes.shape[1]):
+        assert rows.amounts[condition] == len(np.unique(rows.codes[slots, condition]))
     return slots
 
 
@@ -41,8 +41,8 @@ def assert_clusters_consistent(state: Any, eta: Any) -> None:
         if not len(own):
             continue
         assert here[arrival.PERSONS] == len(np.unique(rows.slots[own, held.CODE]))
-        for attribute in range(rows.sensitive.shape[1]):
-            assert here[arrival.VALUES + attribute] == len(np.unique(rows.sensitive[own, attribute]))
+        for condition in range(rows.codes.shape[1]):
+            assert here[arrival.VALUES + condition] == len(np.unique(rows.codes[own, condition]))
         np.testing.assert_array_equal(clusters.boxes[arrival.LO, :, place], rows.quasi[own].min(axis=0))
         np.testing.assert_array_equal(clusters.boxes[arrival.HI, :, place], rows.quasi[own].max(axis=0))
         linked, slot = [], here[arrival.FIRST]

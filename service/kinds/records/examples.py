@@ -53,8 +53,9 @@ def _schema(table: Table) -> dict[str, Any]:
 
 
 def _attribute(attribute: Attribute) -> dict[str, Any]:
+    sensitivity = attribute.sensitivity and {"sensitivity": attribute.sensitivity.categories}
     if isinstance(attribute, Category):
-        return {"type": "category", "hierarchy": nested_tree(attribute.hierarchy)}
+        return {"type": "category", "hierarchy": nested_tree(attribute.hierarchy), **(sensitivity or {})}
     assert isinstance(attribute, Number)
     return {
         "type": "number",
@@ -62,4 +63,5 @@ def _attribute(attribute: Attribute) -> dict[str, Any]:
         "max": attribute.high,
         "integer": attribute.integer,
         "step": attribute.step,
+        **(sensitivity or {}),
     }

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from fractions import Fraction
 
-from microdata import Attribute, Category, HierarchyError, Number, Schema, SchemaError
-from service.kinds.records.section import CategoryField, NumberField, SchemaSection
+from microdata import Attribute, Category, HierarchyError, Number, Schema, SchemaError, Sensitivity
+from service.kinds.records.section import CategoryField, NumberField, SchemaSection, SensitivitySection
 from service.policy.errors import PolicyError, PolicyProblem, dotted
 from service.policy.hierarchies import Hierarchies
 from service.policy.policy import located
@@ -31,6 +32,9 @@ def schema_of(section: SchemaSection, trees: Hierarchies, problems: list[PolicyP
         if isinstance(field, NumberField) and field.ranks:
             at = dotted(("schema", "quasi", name, "ranks"))
             problems.append(PolicyProblem(at, "only sensitive numbers have ranks; leave it out"))
+        if field.sensitivity:
+            at = dotted(("schema", "quasi", name, "sensitivity"))
+            problems.append(PolicyProblem(at, "only sensitive attributes have a sensitivity; leave it out"))
     sensitive = []
     for name, field in section.sensitive.items():
         path = ("schema", "sensitive", name)
@@ -74,10 +78,12 @@ def _attribute(
 ) -> Attribute | None:
     name = path[-1]
     try:
+        sensitivity = _sensitivity(field.sensitivity)
         if isinstance(field, NumberField):
             quantiles = tuple(field.ranks.quantiles) if field.ranks else ()
-            return Number(name, field.min, field.max, field.integer, field.step, quantiles)
-        return Category(name, trees.resolve(field.hierarchy, (*path, "hierarchy")), field.other, field.ordered)
+            return Number(name, field.min, field.max, field.integer, field.step, quantiles, sensitivity)
+        tree = trees.resolve(field.hierarchy, (*path, "hierarchy"))
+        return Category(name, tree, field.other, field.ordered, sensitivity)
     except PolicyError as error:
         problems.extend(error.problems)
     except HierarchyError as error:
@@ -85,3 +91,10 @@ def _attribute(
     except SchemaError as error:
         problems.append(PolicyProblem(dotted(path), error.reason, error.given))
     return None
+
+
+def _sensitivity(section: SensitivitySection | None) -> Sensitivity | None:
+    if section is None:
+        return None
+    categories = tuple(tuple(items) for items in section.categories)
+    return Sensitivity(categories, tuple(Fraction(str(weight)) for weight in section.weights or ()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
@@ -66,6 +67,72 @@ class Ranks(Section):
     )
 
 
+_ITEM = "a value, a label of the hierarchy, or a range [from, to] of a number"
+
+
+def _item(value: object) -> object:
+    """One of the values of a category; what it means is checked beside the domain."""
+    ends = value if isinstance(value, list | tuple) else [value]
+    if (isinstance(value, str) and value) or (
+        (len(ends) == 2 or value is ends[0])
+        and all(isinstance(end, int | float) and not isinstance(end, bool) and isfinite(end) for end in ends)
+    ):
+        return tuple(ends) if isinstance(value, list) else value
+    raise PydanticCustomError("item", _ITEM)
+
+
+def _categories(value: object) -> object:
+    """A bare list is the categories."""
+    return {"categories": value} if isinstance(value, list) else value
+
+
+_ITEM_SCHEMA = {
+    "description": _ITEM,
+    "anyOf": [
+        {"type": "string", "minLength": 1},
+        {"type": "number"},
+        {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
+    ],
+}
+_CATEGORIES_SCHEMA = {"type": "array", "minItems": 1, "items": {"type": "array", "minItems": 1, "items": _ITEM_SCHEMA}}
+_SENSITIVITY_SCHEMA = {
+    "anyOf": [
+        _CATEGORIES_SCHEMA,
+        {
+            "type": "object",
+            "properties": {
+                "categories": _CATEGORIES_SCHEMA,
+                "weights": {"type": "array", "items": {"type": "number", "minimum": 0, "maximum": 1}},
+            },
+            "required": ["categories"],
+            "additionalProperties": False,
+        },
+    ]
+}
+
+SensitiveValue: TypeAlias = Annotated[Any, BeforeValidator(_item), WithJsonSchema(_ITEM_SCHEMA)]
+
+
+class SensitivitySection(Section):
+    """Categories of sensitivity, and what they weigh."""
+
+    categories: list[Annotated[list[SensitiveValue], Field(min_length=1)]] = Field(
+        min_length=1, max_length=1_000, description="from the most sensitive category to the least; every value in one"
+    )
+    weights: list[Finite] | None = Field(
+        None, description="what each category weighs, ascending within 0 … 1; by default evenly from 0 to 1"
+    )
+
+
+SensitivitySource: TypeAlias = Annotated[
+    SensitivitySection, BeforeValidator(_categories), WithJsonSchema(_SENSITIVITY_SCHEMA)
+]
+_SENSITIVITY = (
+    "sensitive attributes: categories of values, from the most sensitive to the least, for p_categories, alpha_weight "
+    "and max_category_share"
+)
+
+
 class NumberField(Section):
     """A number with its domain."""
 
@@ -77,6 +144,7 @@ class NumberField(Section):
     ranks: Ranks | None = Field(
         None, description="sensitive numbers: ranks for t in windows; by default every value of the domain counts alike"
     )
+    sensitivity: SensitivitySource | None = Field(None, description=_SENSITIVITY)
     weight: Weight = 1.0
 
 
@@ -90,6 +158,7 @@ class CategoryField(Section):
     ordered: bool = Field(
         default=False, description="the order of the leaves means something: a mean shows the one in the middle"
     )
+    sensitivity: SensitivitySource | None = Field(None, description=_SENSITIVITY)
     weight: Weight = 1.0
 
     @model_validator(mode="after")
