@@ -25,6 +25,7 @@ from privacy import (
     check_domains,
     require,
 )
+from privacy.keys import not_asked
 from static_algos import parse
 from stream_algos._held_kernels import (
     CLUSTER,
@@ -96,13 +97,19 @@ class CastleParameters(StreamParameters):
     l: int = Field(  # noqa: E741 - ℓ is its name in the literature
         default=1, ge=1, le=MOST_PERSONS, description="distinct values of every sensitive attribute in every class"
     )
-    p: Distinct | None = Field(None, description="the same as l, under its name in the literature of categories")
-    p_categories: Distinct | None = Field(None, description="distinct categories of sensitivity in every class (p⁺)")
+    p: Distinct | None = Field(
+        None, exclude_if=not_asked, description="distinct values, as l; of every sensitive attribute or each its own"
+    )
+    p_categories: Distinct | None = Field(
+        None, exclude_if=not_asked, description="distinct categories of sensitivity in every class (p⁺)"
+    )
     alpha_weight: LeastWeight | None = Field(
-        None, description="least total weight of the categories of sensitivity of every class"
+        None, exclude_if=not_asked, description="least total weight of the categories of sensitivity of every class"
     )
     max_category_share: LargestShare | None = Field(
-        None, description="largest share of a category of sensitivity in a class's rows; not with reuse"
+        None,
+        exclude_if=not_asked,
+        description="largest share of a category of sensitivity in a class's rows; not with reuse",
     )
     delay: Delay
     formation: Literal["deadline", "arrival"] = Field(
