@@ -27,7 +27,7 @@ from pydantic import Field, model_validator
 
 from microdata import Attribute, Schema
 from privacy.exact import Real, by_class, exact, floor_times
-from privacy.keys import KEYS, MOST, Form
+from privacy.keys import KEYS, MOST, Form, not_asked
 from privacy.model import Groups, Histogram, SensitiveModel, require_positive, require_share, require_whole
 
 
@@ -234,6 +234,7 @@ class LargestShare(PerAttribute):
     Distinct,
     PSensitivity,
     requests=[(2, 5)],
+    exclude_if=not_asked,
     description="distinct sensitive values per class (p-sensitive); a whole number from 1",
 )
 def _values(given: Distinct, _beside: Mapping[str, Any], _schema: Schema) -> Iterator[PSensitivity]:
@@ -246,6 +247,7 @@ def _values(given: Distinct, _beside: Mapping[str, Any], _schema: Schema) -> Ite
     Distinct,
     PPlusSensitivity,
     requests=[(2, 3)],
+    exclude_if=not_asked,
     description="distinct categories of sensitivity per class (p⁺-sensitive); a whole number from 1",
 )
 def _categories(given: Distinct, _beside: Mapping[str, Any], _schema: Schema) -> Iterator[PPlusSensitivity]:
@@ -259,6 +261,7 @@ def _categories(given: Distinct, _beside: Mapping[str, Any], _schema: Schema) ->
     CategoryWeight,
     CategoryValueWeight,
     requests=[(1.5, 8), ({"every": 0.5, "over": "values"}, {"every": 2, "over": "values"})],
+    exclude_if=not_asked,
     description="least total weight of a class's categories of sensitivity; above 0",
 )
 def _weight(given: LeastWeight, _beside: Mapping[str, Any], _schema: Schema) -> Iterator[CategoryWeight]:
@@ -273,6 +276,7 @@ def _weight(given: LeastWeight, _beside: Mapping[str, Any], _schema: Schema) -> 
     MaxCategoryShare,
     MaxFirstShare,
     requests=[(0.8, 0.4), ({"every": 0.6, "of": "first"}, {"every": 0.2, "of": "first"})],
+    exclude_if=not_asked,
     description="largest share of a category of sensitivity in a class's rows; above 0, at most 1",
 )
 def _share(given: LargestShare, _beside: Mapping[str, Any], _schema: Schema) -> Iterator[MaxCategoryShare]:

@@ -24,6 +24,11 @@ MOST = 10**12
 """Persons, values and levels that a guarantee may count: more than any table has, and far from the end of a word."""
 
 
+def not_asked(given: object) -> bool:
+    """Whether a key is left out of a guarantee as data: policies from before there was one keep their fingerprint."""
+    return given is None
+
+
 class Part(BaseModel):
     """Part of a guarantee: unknown names are errors, values do not change."""
 

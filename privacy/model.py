@@ -248,10 +248,10 @@ class SensitiveModel(Model):
     def check_attributes(self, attributes: Sequence[Attribute]) -> None:
         """Raise where one of them cannot be protected, and where there is none: nothing would be protected."""
         if not attributes:
-            wanted = (
-                "a sensitive attribute" if self.attribute is None else f"the sensitive attribute {self.attribute!r}"
-            )
-            raise SchemaError(f"{self.name} needs {wanted}; the schema has none")
+            if self.attribute is None:
+                raise SchemaError(f"{self.name} needs a sensitive attribute; the schema has none")
+            reason = f"{self.name} is asked for of an attribute that is not sensitive"
+            raise SchemaError(reason, given=repr(self.attribute))
         for attribute in attributes:
             objection = self.objection(attribute)
             if objection is not None:

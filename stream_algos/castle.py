@@ -25,6 +25,7 @@ from privacy import (
     check_domains,
     require,
 )
+from privacy.keys import not_asked
 from static_algos import parse
 from stream_algos._held_kernels import (
     CLUSTER,
@@ -96,13 +97,19 @@ class CastleParameters(StreamParameters):
     l: int = Field(  # noqa: E741 - ℓ is its name in the literature
         default=1, ge=1, le=MOST_PERSONS, description="distinct values of every sensitive attribute in every class"
     )
-    p: Distinct | None = Field(None, description="the same as l, under its name in the literature of categories")
-    p_categories: Distinct | None = Field(None, description="distinct categories of sensitivity in every class (p⁺)")
+    p: Distinct | None = Field(
+        None, exclude_if=not_asked, description="distinct values, as l; of every sensitive attribute or each its own"
+    )
+    p_categories: Distinct | None = Field(
+        None, exclude_if=not_asked, description="distinct categories of sensitivity in every class (p⁺)"
+    )
     alpha_weight: LeastWeight | None = Field(
-        None, description="least total weight of the categories of sensitivity of every class"
+        None, exclude_if=not_asked, description="least total weight of the categories of sensitivity of every class"
     )
     max_category_share: LargestShare | None = Field(
-        None, description="largest share of a category of sensitivity in a class's rows; not with reuse"
+        None,
+        exclude_if=not_asked,
+        description="largest share of a category of sensitivity in a class's rows; not with reuse",
     )
     delay: Delay
     formation: Literal["deadline", "arrival"] = Field(
@@ -193,10 +200,14 @@ class Castle(Engine):
       at every pair of rows are split block by block. At δ = 100,000 a push may take half a second, since nearly all
       rows can leave at once.
 
+    What is asked of sensitive values beside ℓ is met in the same way: `p` distinct values, `p_categories` distinct
+    categories of sensitivity, `alpha_weight` in total. Under `max_category_share` no row is chosen that would make a
+    category too frequent in the class that is to come; the class grows until none is.
+
     `reuse: true` releases an expiring row alone with a published box that covers it, drawn uniformly among distinct
     boxes (any preference would tell where the row is not). Kept are boxes with a loss below τ (deadline: 0.6 τ), at
     most `reuse_bound`; the one whose latest release is longest ago makes room. Whoever watches the live output can time
-    a row that leaves alone: hence off by default, and refused together with `max_share`.
+    a row that leaves alone: hence off by default, and refused together with `max_share` and `max_category_share`.
 
     `order: arrival` lets rows out one by one in the order of their positions. Whoever knows the input's order then
     knows which output belongs to which input.
@@ -204,6 +215,7 @@ class Castle(Engine):
     Cao, Carminati, Ferrari, Tan: CASTLE, Continuously Anonymizing Data Streams (2011; thesis 2010, chapter 5), with
     the thesis' gaps closed: a class is possible if the *union* of all held rows has k persons; clusters shrink when a
     row leaves them; ℓ-diverse splits round shares up. Decisions for k alone look at no sensitive value.
+    Categories: Sun, Privacy Preserving Data Sharing in Data Mining Environment (2010); Sadad (2012).
 
     >>> import numpy as np
     >>> from microdata import Number, Schema

@@ -329,5 +329,5 @@ class TestCheck:
         groups = Groups.of(bare, np.arange(2), np.empty((2, 0), np.int32), np.zeros(2, int), 1)
         with pytest.raises(Exception, match="needs a sensitive attribute"):
             check([DistinctDiversity(2)], groups)
-        with pytest.raises(Exception, match="the sensitive attribute 'wage'"):
+        with pytest.raises(Exception, match="not sensitive, given 'wage'"):
             check([TCloseness(0.2, attribute="wage")], self.groups)

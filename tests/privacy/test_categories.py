@@ -185,6 +185,7 @@ def test_what_no_data_can_meet(asked: Any, parameter: str, nearest: Any) -> None
     with pytest.raises(InfeasibleError) as refused:
         Guarantee(**asked).models(table_of("A").schema)
     assert (refused.value.parameter, refused.value.nearest) == (parameter, nearest)
+    assert "weather" not in refused.value.reason, "what was given is told to whoever gave it and to nobody else"
 
 
 @pytest.mark.parametrize(

@@ -285,3 +285,12 @@ def test_a_follower_does_not_keep_others_from_being_served(live: Any) -> None:
         with httpx.Client(base_url=live.client.base_url) as another:
             assert another.get("/healthz").json() == {"status": "ok"}
     live.client.delete(f"/v1/jobs/{job['id']}")
+
+
+def test_a_policy_with_categories_runs_as_a_job(live: Any) -> None:
+    health = Path(__file__).parents[3] / "examples" / "health"
+    job = submit(live.client, (health / "policy.yaml").read_text(), (health / "patients.csv").read_text())
+    done = wait_for(live.client, job)
+    assert done["state"] == "succeeded", done
+    assert done["report"]["holds"]
+    assert "p-plus-sensitivity" in json.dumps(done["report"])

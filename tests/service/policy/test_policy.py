@@ -74,7 +74,7 @@ def test_json_and_yaml_twins_are_the_same(tmp_path: Path) -> None:
     [
         ("nmae", "x", "nmae: unknown key; did you mean 'name'?"),
         ("schema/quasi/age/mni", 1, "schema.quasi.age.mni: unknown key; did you mean 'min'?"),
-        ("schema/quasi/age/zzz", 1, "unknown key; known keys: integer, max, min, ranks, sensitivity, step, type, weight"),
+        ("schema/quasi/age/zzz", 1, "known keys: integer, max, min, ranks, sensitivity, step, type, weight"),
         ("schema/quasi/country/on_unknwon", "refuse", "schema.quasi.country.on_unknwon: unknown key; did you mean"),
         ("guarantee/kk", 5, "guarantee.kk: unknown key; did you mean 'k'?"),
         ("guarantee/algorithm", "sabr", "guarantee.algorithm: must be one of"),
@@ -352,3 +352,60 @@ def test_declared_ranks_change_the_fingerprint_and_their_absence_does_not() -> N
     told = parse_policy(changed("schema/sensitive/balance", {**BALANCE, "ranks": {"quantiles": [10]}}))
     assert plain.fingerprint() != told.fingerprint()
     assert parse_policy(POLICY).fingerprint() == "0278c9d767525c99d76c89a982c2bfb6ac42d3ad7e120b1f8f96c3ff0f761db5"
+
+
+ITEMS = [["Lamp"], ["Kettle"], ["Novel"]]
+DEBTS = [[[500, 1000]], [[0, 499]]]
+
+
+@pytest.mark.parametrize(
+    ("path", "sensitivity", "categories"),
+    [
+        ("item", ITEMS, [0, 1, 2]),
+        ("item", {"categories": [["Novel"], ["Lamp", "Kettle"]], "weights": [0.5, 1]}, [1, 1, 0]),
+        ("item", [["Any"]], [0, 0, 0]),
+        ("balance", DEBTS, [1] * 500 + [0] * 501),
+    ],
+)
+def test_a_sensitive_attribute_may_have_categories(path: str, sensitivity: Any, categories: Any) -> None:
+    field = {"item": POLICY["schema"]["sensitive"]["item"], "balance": BALANCE}[path]  # type: ignore[index]
+    policy = parse_policy(changed(f"schema/sensitive/{path}", {**field, "sensitivity": sensitivity}))
+    (attribute,) = [one for one in policy.schema.sensitive if one.name == path]
+    assert attribute.category_of.tolist() == categories
+    assert policy.fingerprint() != parse_policy(changed(f"schema/sensitive/{path}", field)).fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("path", "sensitivity", "said"),
+    [
+        ("sensitive/balance", [[[0, 400]], [[500, 1000]]], "balance: sensitivity: a value belongs to no category"),
+        ("sensitive/balance", [[[0, 400]], [[500, 1000]]], "401"),
+        ("sensitive/balance", [[[0, 500]], [[500, 1000]]], "named twice, but has one category, given 500"),
+        ("sensitive/balance", [["much"]], "a number or a range of two numbers is needed, given much"),
+        ("sensitive/balance", [[[0, 10, 1000]]], "sensitivity.categories[0][0]: a value, a label of the hierarchy"),
+        ("sensitive/balance", [[True]], "a value, a label of the hierarchy, or a range"),
+        ("sensitive/balance", [[]], "schema.sensitive.balance.sensitivity.categories[0]"),
+        ("sensitive/balance", [], "schema.sensitive.balance.sensitivity.categories"),
+        ("sensitive/balance", {"categories": DEBTS, "weights": [1]}, "every category needs one weight"),
+        ("sensitive/balance", {"categories": DEBTS, "weight": [0, 1]}, "did you mean 'weights'?"),
+        ("quasi/balance", DEBTS, "schema.quasi.balance.sensitivity: only sensitive attributes have a sensitivity"),
+    ],
+)
+def test_categories_that_cannot_be(path: str, sensitivity: Any, said: str) -> None:
+    assert said in " ".join(problems(changed(f"schema/{path}", {**BALANCE, "sensitivity": sensitivity})))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("p_categories", 4, "guarantee.p_categories: p-plus-sensitivity cannot be met"),
+        ("p_categories", 4, "nearest feasible value is 3"),
+        ("p_categories", {"each": {"item": 2}, "every": 2}, "guarantee.p_categories: exactly one of every, each"),
+        ("max_category_share", 0.2, "nearest feasible value is 0.3334"),
+        ("alpha_weight", 0, "guarantee.alpha_weight"),
+    ],
+)
+def test_guarantees_about_categories_that_cannot_be(key: str, value: Any, said: str) -> None:
+    policy = changed("schema/sensitive/item/sensitivity", ITEMS)
+    assert parse_policy({**policy, "guarantee": {"k": 2, "p_categories": 2}})
+    assert said in " ".join(problems({**policy, "guarantee": {"k": 2, key: value}}))
