@@ -9,6 +9,7 @@ from static_algos.dependency import dependency_tree, key_attributes, variation_o
 from static_algos.incognito import Incognito
 from static_algos.mdav import Mdav
 from static_algos.mondrian import Mondrian, disclosure_for
+from static_algos.purpose import Purpose
 from static_algos.refine import Refine
 from static_algos.sabre import Sabre, sabre_classes
 from static_algos.utility import median_query_error, olap_divergence, query_errors
@@ -23,6 +24,7 @@ __all__ = [
     "Mdav",
     "Mondrian",
     "Parameters",
+    "Purpose",
     "Refine",
     "Sabre",
     "StaticAlgorithm",
