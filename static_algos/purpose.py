@@ -55,7 +55,7 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 class PurposeParameters(Guarantee, Parameters):
     """What it is for, how far who asks is trusted, and what must hold in any case."""
 
-    trust: Share = Field(description="how far who asks is trusted: 0 not at all, 1 as oneself")
+    trust: Share = Field(default=0, description="how far who asks is trusted: 0 not at all, 1 as oneself")
     order: tuple[str, ...] = Field(
         default=(),
         max_length=MOST_FIELDS,
