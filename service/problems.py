@@ -33,6 +33,7 @@ KINDS = {
     "not-acceptable": Kind(406, "None of the media types in Accept is offered"),
     "timeout": Kind(408, "The request took too long to arrive"),
     "conflict": Kind(409, "The state of the job does not allow this"),
+    "incomparable-release": Kind(409, "Together with an earlier release this one may tell more than either"),
     "too-large": Kind(413, "The request is larger than allowed"),
     "wrong-range": Kind(416, "The range lies outside of the file"),
     "bad-request": Kind(400, "The request cannot be understood"),

@@ -12,6 +12,7 @@ from static_algos.mdav import Mdav
 from static_algos.mondrian import Mondrian, disclosure_for
 from static_algos.ogf import Ogf
 from static_algos.orders import OrderSearch
+from static_algos.purpose import Purpose
 from static_algos.refine import Refine
 from static_algos.sabre import Sabre, sabre_classes
 from static_algos.utility import median_query_error, olap_divergence, query_errors
@@ -29,6 +30,7 @@ __all__ = [
     "Ogf",
     "OrderSearch",
     "Parameters",
+    "Purpose",
     "Refine",
     "Sabre",
     "StaticAlgorithm",

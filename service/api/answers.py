@@ -9,6 +9,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.jobs import JobKind, JobView, State, StoredPolicy
+from service.ledger import Released
 from service.problems import Place, Problem
 
 _ID = "Qm5zYk1hZ2ljTm90R3Vlc3NhYmxlSWQx"
@@ -175,6 +176,52 @@ class PolicyList(Answer):
     """All stored policies."""
 
     policies: list[PolicyAnswer]
+
+
+class ReleaseAnswer(Answer):
+    """One release of a data set."""
+
+    model_config = _like(
+        {
+            "job": _ID,
+            "data_set": "hospital-2026",
+            "policy": "visits",
+            "purpose": "research",
+            "who": "alice",
+            "at": "2026-11-16T08:36:17.125000Z",
+            "levels": {"age": 2, "postcode": 1},
+        }
+    )
+
+    job: str
+    data_set: str
+    policy: str
+    purpose: str | None
+    who: str = Field(description="the token that asked for it")
+    at: datetime
+    levels: dict[str, int] | None = Field(
+        description="the level of each quasi-identifier; null where it can be compared with no other"
+    )
+
+    @classmethod
+    def of(cls, job: str, release: Released) -> Self:
+        """The answer for a release that was written down."""
+        levels = release.facts.levels
+        return cls(
+            job=job,
+            data_set=release.data_set,
+            policy=release.policy,
+            purpose=release.purpose,
+            who=release.who,
+            at=moment(release.at),
+            levels=None if levels is None else dict(levels),
+        )
+
+
+class ReleaseList(Answer):
+    """Releases, the newest first."""
+
+    releases: list[ReleaseAnswer]
 
 
 class AlgorithmAnswer(Answer):

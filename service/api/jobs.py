@@ -72,6 +72,11 @@ _SUBMIT_PROBLEMS = documented(
     "too-many-jobs",
 )
 _TABLE = {**FILE, "description": "CSV or JSON lines, both may be gzipped, or Parquet"}
+_PURPOSE = {
+    "type": "string",
+    "description": "which of the policy's purposes it is for; left out, the only one that the token may ask for",
+    "example": "research",
+}
 _COUNTS = {
     "type": "string",
     "description": "JSON: {sensitive attribute: {value: count in the original}}",
@@ -85,7 +90,7 @@ _COUNTS = {
     response_description="The job, with its address in `Location`",
     responses=_SUBMIT_PROBLEMS,
     summary="Anonymize a table",
-    openapi_extra=_multipart(["table"], table=_TABLE),
+    openapi_extra=_multipart(["table"], table=_TABLE, purpose=_PURPOSE),
 )
 async def submit_job(
     request: Request, response: Response, service: InService, caller: Submitter, key: Key = None
@@ -180,13 +185,16 @@ async def _policy(service: Service, caller: Caller, form: Form, *, for_table: bo
     if (form.policy is None) == (form.policy_name is None):
         reason = "exactly one of policy and policy_name is needed"
         raise ProblemError("bad-upload", "A part is missing.", [Place(path="policy", reason=reason)])
+    purpose = None if form.purpose is None else form.purpose.decode("utf-8", errors="replace")
+    who = None if caller.may(Scope.ADMIN) else caller.name
+    asked: dict[str, Any] = {"for_table": for_table, "purpose": purpose, "who": who}
     if form.policy is not None:
-        return await service.policies.read(caller.name, form.policy, form.hierarchies, for_table=for_table)
+        return await service.policies.read(caller.name, form.policy, form.hierarchies, **asked)
     name = (form.policy_name or b"").decode("utf-8", errors="replace")
     stored = await service.read(service.store.policy, name) if name.isprintable() else None
     if stored is None:
         raise ProblemError("not-found", NO_POLICY)
-    return await service.policies.read(caller.name, stored.text.encode(), for_table=for_table, stored=True)
+    return await service.policies.read(caller.name, stored.text.encode(), stored=True, **asked)
 
 
 @looking.get(

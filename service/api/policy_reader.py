@@ -28,7 +28,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from service.api.given_policy import given_policy
 from service.jobs.process import die_with_parent
-from service.policy import PolicyError, PolicyProblem, parse_policy
+from service.policy import PolicyError, PolicyProblem, choose, parse_policy
 from service.problems import Problem, ProblemError
 
 log = logging.getLogger(__name__)
@@ -63,6 +63,10 @@ class _Question:
     """Whether it must have an algorithm for tables."""
     stored: bool
     """Whether it was read before and is kept as the JSON that came of it: with its hierarchies it may be longer."""
+    purpose: str | None
+    """Which of its purposes is asked for, where it must have an algorithm for tables."""
+    who: str | None
+    """The token that asks; None for those that may ask for every purpose."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +108,11 @@ class PolicyReader:
         *,
         for_table: bool = False,
         stored: bool = False,
+        purpose: str | None = None,
+        who: str | None = None,
     ) -> GivenPolicy:
         """The policy in this YAML or JSON text; raises `PolicyError` where it cannot be used."""
-        question = _Question(raw, hierarchies or {}, for_table, stored)
+        question = _Question(raw, hierarchies or {}, for_table, stored, purpose, who)
         size = len(raw) + sum(map(len, question.hierarchies.values()))
         if self._waiting + size > _MOST_WAITING:
             raise _busy()
@@ -255,6 +261,9 @@ def _answer(question: _Question, memory: int) -> _Answer:
         else:
             policy, text = given_policy(question.raw, question.hierarchies)
         if question.for_table:
+            if policy.purposes or question.purpose is not None:
+                mapping = choose(json.loads(text), question.purpose, question.who)
+                policy, text = parse_policy(mapping), json.dumps(mapping, ensure_ascii=False)
             policy.algorithm()  # refuses a policy for streams
         models = {model.label: float(model.asked) for model in policy.models()}
         return GivenPolicy(policy.name, policy.kind, models, policy.fingerprint(), text)

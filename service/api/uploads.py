@@ -50,6 +50,7 @@ class Form:
     """Name of the file that holds each table."""
     policy: bytes | None = None
     policy_name: bytes | None = None
+    purpose: bytes | None = None
     hierarchies: dict[str, bytes] = field(default_factory=dict)
     """By the last part of the name that the client gave; only ever compared, never opened."""
     distribution: bytes | None = None
@@ -57,7 +58,7 @@ class Form:
 
 
 async def read_form(request: Request, limits: Limits, tables: tuple[str, ...], directory: Path | None) -> Form:
-    """Read a multipart request with these parts for tables, beside policy, policy_name, hierarchies, distribution."""
+    """Read a multipart request: these parts for tables, policy, policy_name, purpose, hierarchies, distribution."""
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     if kind != b"multipart/form-data" or not 0 < len(options.get(b"boundary", b"")) <= _MOST_BOUNDARY:
         raise ProblemError(
@@ -190,6 +191,7 @@ class _Reader:
         small = {
             "policy": limits.policy_bytes,
             "policy_name": 100,
+            "purpose": 100,
             "distribution": limits.hierarchy_bytes,
             "hierarchies": limits.hierarchy_bytes - self._taken("hierarchies"),
         }

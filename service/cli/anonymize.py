@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,7 +12,8 @@ from service.cli.findings import say_verdict
 from service.cli.options import Overwrite, Report, ReportPage, Seed, warn_of_seed
 from service.cli.output import progress_bar, say_written, warn
 from service.cli.targets import check_targets
-from service.policy import load_policy
+from service.ledger import LedgerFile, Released
+from service.policy import Policy, PolicyError, PolicyProblem, load_policy
 
 
 def anonymize(
@@ -22,19 +23,26 @@ def anonymize(
     report: Report = None,
     html: ReportPage = None,
     seed: Seed = None,
+    purpose: Annotated[str | None, typer.Option(help="Which of the policy's purposes it is for.")] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="File with all releases of the policy's data set; this one is added to it.")
+    ] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Anonymize a table. It is audited before anything is written: exit status 3 if that ever failed."""
     warn_of_seed(seed)
     targets = {"--out": out, "--report": report, "--html": html}
     check_targets({"the table": table, "the policy": policy}, targets, overwrite=overwrite)
-    loaded = load_policy(policy)
+    loaded = load_policy(policy, purpose=purpose)
+    _check_ledger(loaded, ledger)
     kind, started = loaded.data, time.monotonic()
     with progress_bar() as progress:
         result = kind.anonymize(loaded, table, seed=seed, progress=progress)
         seconds, seeded = time.monotonic() - started, seed is not None
         # Made before anything is written, so that a run that cannot be reported on leaves nothing behind.
         made = kind.report(loaded, result, seconds=seconds, repeatable=seeded) if report or html else None
+        if ledger is not None:
+            _enter(loaded, ledger, result)
         kind.write(loaded, result, out, seed=seed, progress=progress)
     if made and report:
         report.write_text(made.model_dump_json(indent=2), encoding="utf-8")
@@ -44,3 +52,22 @@ def anonymize(
         warn(f"warning: {warning}")
     say_verdict(result.verdict)
     say_written(out, seconds, report, html)
+
+
+def _check_ledger(policy: Policy, ledger: Path | None) -> None:
+    """A policy that names its data set needs a ledger, and the other way round."""
+    if policy.releases is not None and ledger is None:
+        reason = f"all releases of {policy.releases.data_set} are written down: say in which file with --ledger"
+        raise PolicyError([PolicyProblem("releases", reason)])
+    if policy.releases is None and ledger is not None:
+        raise PolicyError([PolicyProblem("releases", "--ledger needs a data_set, whose releases are written down")])
+
+
+def _enter(policy: Policy, ledger: Path, result: Any) -> None:
+    """Write the release down before it leaves."""
+    asked, facts = policy.releases, policy.data.facts(policy, result)
+    assert asked is not None, "checked at the beginning"
+    if facts is None:
+        raise PolicyError([PolicyProblem("releases", "releases of this kind of data cannot be compared; leave it out")])
+    release = Released.now(asked.data_set, policy.name, policy.purpose, "command line", facts)
+    LedgerFile(ledger).add(release, allow=asked.incomparable == "allow")

@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 from microdata import Cancelled
 from service.jobs.warmup import warm_up
-from service.jobs.work import Task, work
+from service.jobs.work import Result, Task, work
 from service.problems import Problem, ProblemError, problem
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Step:
 class Done:
     """The task is done."""
 
-    report: str
+    result: Result
 
 
 @dataclass(frozen=True)

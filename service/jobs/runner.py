@@ -22,7 +22,8 @@ from service.jobs.files import JobFiles, new_id
 from service.jobs.job import Job, State
 from service.jobs.process import STOP, Done, Failed, Message, Ready, Step, Stopped, serve_tasks
 from service.jobs.store import JobStore
-from service.jobs.work import Task
+from service.jobs.work import Result, Task
+from service.ledger import IncomparableError, Released
 from service.problems import Problem, problem
 
 log = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ class _Outcome:
 
     state: State
     problem: Problem | None = None
-    report: str | None = None
+    result: Result | None = None
 
 
 class JobRunner:
@@ -204,7 +205,7 @@ class JobRunner:
                 if seat.job is not None and seat.should_tell(message.phase):
                     self._store.progress(seat.job, message.phase, message.done, message.total)
             case Done():
-                seat.outcome = _Outcome("succeeded", report=message.report)
+                seat.outcome = _Outcome("succeeded", result=message.result)
             case Failed():
                 seat.outcome = _Outcome("failed", message.problem)
                 seat.ready = seat.ready and not message.last
@@ -213,8 +214,10 @@ class JobRunner:
 
     def _end(self, seat: _Seat, job: Job, outcome: _Outcome) -> None:
         """Write down how a job ended. Where the database does not answer, the outcome is kept and this is repeated."""
+        outcome = self._entered(job, outcome)
         state = outcome.state
-        own = self._store.finish(job, state, failed=outcome.problem, report=outcome.report)
+        report = outcome.result.report if outcome.result else None
+        own = self._store.finish(job, state, failed=outcome.problem, report=report)
         if not own:
             state = "cancelled"
             own = self._store.finish(job, state)
@@ -225,6 +228,18 @@ class JobRunner:
             self._files.drop_upload(job.id)
             self._ended(state, seat.busy_seconds())
             log.info("a job %s after %.1f s", state, seat.busy_seconds())
+
+    def _entered(self, job: Job, outcome: _Outcome) -> _Outcome:
+        """The same, or a failure where the result is a release that must not be seen."""
+        asked = outcome.result.release if outcome.result else None
+        if asked is None:
+            return outcome
+        release = Released.now(asked.data_set, asked.policy, asked.purpose, job.token, asked.facts)
+        try:
+            self._store.enter_release(job, release, allow=asked.allow)
+        except IncomparableError as error:
+            return _Outcome("failed", problem("incomparable-release", f"Here {error.reason}."))
+        return outcome
 
     def _sweep(self) -> None:
         for job_id in self._store.take_up():

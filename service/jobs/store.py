@@ -23,7 +23,8 @@ from sqlalchemy import Engine, Select, and_, bindparam, create_engine, delete, f
 from sqlalchemy.exc import IntegrityError
 
 from service.jobs.job import ENDED, Job, JobView, State
-from service.jobs.tables import JOBS, POLICIES
+from service.jobs.tables import JOBS, POLICIES, RELEASES
+from service.ledger import Released, check_comparable
 from service.problems import Problem, problem
 
 MOST_ATTEMPTS = 2
@@ -237,6 +238,37 @@ class JobStore:
         ended = select(JOBS.c.id).where(JOBS.c.id.in_(ids), JOBS.c.state.in_(ENDED))
         with self._reading.connect() as connection:
             return list(connection.scalars(ended))
+
+    # ---- releases
+
+    def enter_release(self, job: Job, release: Released, *, allow: bool) -> None:
+        """Write a release down before it can be seen; `IncomparableError` where it must not be, unless allowed.
+
+        A job that is done again after its runner died releases the same once more.
+        """
+        values = {"data_set": release.data_set, "who": release.who, "at": release.at}
+        with self._engine.begin() as connection:
+            if self._engine.dialect.name == "postgresql":
+                # Two releases of one data set are compared one after the other.
+                lock = text("SELECT pg_advisory_xact_lock(hashtext(:data_set))")
+                connection.execute(lock, {"data_set": f"release {release.data_set}"})
+            same = RELEASES.c.data_set == release.data_set
+            rows = connection.execute(select(RELEASES.c.release).where(same).order_by(RELEASES.c.at))
+            if not allow:
+                check_comparable(release, [Released.of(json.loads(row[0])) for row in rows])
+            connection.execute(delete(RELEASES).where(RELEASES.c.job == job.id))
+            written = json.dumps(release.as_dict())
+            connection.execute(insert(RELEASES).values(job=job.id, release=written, **values))
+
+    def releases(self, *, who: str | None, data_set: str | None, limit: int) -> list[tuple[str, Released]]:
+        """Jobs and what they released, the newest first: of one token or of all, of one data set or of all."""
+        query = select(RELEASES.c.job, RELEASES.c.release).order_by(RELEASES.c.at.desc(), RELEASES.c.job).limit(limit)
+        if who is not None:
+            query = query.where(RELEASES.c.who == who)
+        if data_set is not None:
+            query = query.where(RELEASES.c.data_set == data_set)
+        with self._reading.connect() as connection:
+            return [(row[0], Released.of(json.loads(row[1]))) for row in connection.execute(query)]
 
     # ---- policies
 

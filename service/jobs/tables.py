@@ -37,6 +37,18 @@ JOBS = Table(
     Index("jobs_newest", "created_at", "id"),
 )
 
+RELEASES = Table(
+    "releases",
+    METADATA,
+    Column("job", String(64), primary_key=True),
+    Column("data_set", String(100), nullable=False),
+    Column("who", String(100), nullable=False),
+    Column("at", Double, nullable=False),
+    Column("release", Text, nullable=False),
+    Index("releases_of_data_sets", "data_set", "at"),
+)
+"""What was released of each data set, and stays known when its job is forgotten; `release` is JSON."""
+
 POLICIES = Table(
     "policies",
     METADATA,

@@ -7,11 +7,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from microdata import Cancelled, PortcullisError, Progress
 from service.jobs.job import JobKind
 from service.jobs.shape import check_shape
-from service.policy import Policy, parse_policy
+from service.ledger import Facts
+from service.policy import Policy, PolicyError, PolicyProblem, parse_policy
 from service.problems import ProblemError
 
 RESULTS = ("csv", "parquet", "jsonl")
@@ -33,8 +35,30 @@ class Task:
     most_bytes: int
 
 
-def work(task: Task, progress: Progress) -> str:
-    """Do the job; its report as JSON. What goes wrong is raised as a `ProblemError` that holds no record's value."""
+@dataclass(frozen=True)
+class ToRelease:
+    """What must be written down before a result can be seen."""
+
+    data_set: str
+    policy: str
+    purpose: str | None
+    facts: Facts
+    allow: bool
+    """Whether the policy allows what is comparable with nothing."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a job."""
+
+    report: str
+    """As JSON."""
+    release: ToRelease | None = None
+    """None where nobody keeps a ledger of it."""
+
+
+def work(task: Task, progress: Progress) -> Result:
+    """Do the job. What goes wrong is raised as a `ProblemError` that holds no record's value."""
     policy: Policy | None = None
     try:
         policy = parse_policy(json.loads(task.policy))
@@ -48,17 +72,28 @@ def work(task: Task, progress: Progress) -> str:
         raise ProblemError.of(error) from None
 
 
-def _anonymize(policy: Policy, task: Task, progress: Progress) -> str:
+def _anonymize(policy: Policy, task: Task, progress: Progress) -> Result:
     started, kind = time.monotonic(), policy.data
     result = kind.anonymize(policy, Path(task.inputs["table"]), progress=progress)
     progress("report", 0, result.rows)
+    release = _to_release(policy, result)
     report = kind.report(policy, result, seconds=time.monotonic() - started)
     for ending in RESULTS:
         kind.write(policy, result, Path(task.out) / f"result.{ending}", progress=progress)
-    return report.model_dump_json()
+    return Result(report.model_dump_json(), release)
 
 
-def _audit(policy: Policy, task: Task, progress: Progress) -> str:
+def _to_release(policy: Policy, result: Any) -> ToRelease | None:
+    asked = policy.releases
+    if asked is None:
+        return None
+    facts = policy.data.facts(policy, result)
+    if facts is None:
+        raise PolicyError([PolicyProblem("releases", "releases of this kind of data cannot be compared; leave it out")])
+    return ToRelease(asked.data_set, policy.name, policy.purpose, facts, asked.incomparable == "allow")
+
+
+def _audit(policy: Policy, task: Task, progress: Progress) -> Result:
     basis = {part: Path(path) for part, path in task.inputs.items() if part != "published"}
     verdict = policy.data.audit(policy, Path(task.inputs["published"]), basis, progress=progress)
-    return json.dumps({"name": policy.name, "fingerprint": policy.fingerprint(), **verdict.shown})
+    return Result(json.dumps({"name": policy.name, "fingerprint": policy.fingerprint(), **verdict.shown}))

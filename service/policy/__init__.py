@@ -4,6 +4,7 @@ from service.policy.data import DataKind, data_kind, data_kinds, kind_of, policy
 from service.policy.errors import PolicyError, PolicyProblem
 from service.policy.file import DEFAULT, PolicyFile, StreamSection, TableSection
 from service.policy.policy import Policy, load_policy, parse_policy
+from service.policy.purposes import choose
 
 __all__ = [
     "DEFAULT",
@@ -14,6 +15,7 @@ __all__ = [
     "PolicyProblem",
     "StreamSection",
     "TableSection",
+    "choose",
     "data_kind",
     "data_kinds",
     "kind_of",

@@ -24,6 +24,7 @@ from service.policy.file import DEFAULT, PolicyFile, Section
 from static_algos import Catalogue, Entry
 
 if TYPE_CHECKING:
+    from service.ledger import Facts
     from service.policy.policy import Policy
 
 
@@ -211,6 +212,10 @@ class DataKind(ABC):
     @abstractmethod
     def report(self, policy: Policy, result: Any, *, seconds: float, repeatable: bool = False) -> BaseModel:
         """What was asked, what was achieved, what it cost."""
+
+    def facts(self, policy: Policy, result: Any) -> Facts | None:  # noqa: ARG002 - for kinds whose releases are kept
+        """What decides whether a release is comparable with others of its data set; None where nobody can know."""
+        return None
 
     @abstractmethod
     def page(self, report: Any) -> str:

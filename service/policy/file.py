@@ -89,6 +89,33 @@ class TableSection(Section):
     )
 
 
+Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+
+
+class PurposeSection(Section):
+    """What somebody may have a table for."""
+
+    order: list[FieldName] = Field(
+        default_factory=list, description="quasi-identifiers, the most useful for the purpose first"
+    )
+    trust: Finite = Field(ge=0, le=1, description="how far who asks is trusted: 0 not at all, 1 as oneself")
+    models: dict[str, Any] = Field(
+        default_factory=dict, description="what must hold for this purpose, in the place of the same in `guarantee`"
+    )
+    who: list[Name] | None = Field(
+        None, description="names of the tokens that may ask for it over HTTP; left out, all may"
+    )
+
+
+class ReleasesSection(Section):
+    """Of what a table is, so that all that is released of it is known."""
+
+    data_set: Name = Field(description="the data that the table is of, whatever its rows are today")
+    incomparable: Literal["refuse", "allow"] = Field(
+        "refuse", description="a further release that is neither finer nor coarser than each earlier one"
+    )
+
+
 class PolicyFile(Section):
     """A policy as it is written; `service.policy.Policy` is the policy as it is used."""
 
@@ -103,6 +130,11 @@ class PolicyFile(Section):
     )
     stream: StreamSection | None = None
     table: TableSection = TableSection()
+    purposes: dict[Name, PurposeSection] = Field(
+        default_factory=dict, max_length=1_000, description="what tables are asked for, and by whom; one is chosen"
+    )
+    purpose: Name | None = Field(None, description="the one that is chosen; commands and requests may say it instead")
+    releases: ReleasesSection | None = None
     show: Show | None = Field(
         None,
         description="how a class is published: as the box around its rows (interval), or as their mean; left out, as "

@@ -14,8 +14,9 @@ from microdata import InfeasibleError, SchemaError, Show, Words, missing_extensi
 from service.codec import DEFAULT_FORMAT
 from service.policy.data import Beside, DataKind, kind_of, policy_file
 from service.policy.errors import PolicyError, PolicyProblem, dotted, shown, unknown_name
-from service.policy.file import PolicyFile, StreamSection, TableSection
+from service.policy.file import ReleasesSection, StreamSection, TableSection
 from service.policy.fingerprint import fingerprint
+from service.policy.purposes import choose, completed, guarantee_for
 from service.policy.text import parse_text, read_policy_text
 from service.policy.validation import validated
 from static_algos import Catalogue
@@ -39,6 +40,12 @@ class Policy:
     table: TableSection
     asked_show: Show | None = None
     """How classes are to be published, where the policy says it."""
+    purposes: tuple[str, ...] = ()
+    """What tables may be asked for."""
+    purpose: str | None = None
+    """The one that is chosen: it is in `guarantee`."""
+    releases: ReleasesSection | None = None
+    """Of what the tables are, where all that is released of it is written down."""
 
     @property
     def show(self) -> Show:
@@ -65,7 +72,12 @@ class Policy:
         """The algorithm that makes a table safe."""
         if self.kind != "table" or self.algorithm_name is None:
             raise PolicyError([_needs("a table", self.data.algorithms.names(), self.algorithm_name)])
-        return self.data.algorithms[self.algorithm_name].algorithm(**self._given)
+        if self.purposes and self.purpose is None:
+            raise PolicyError([PolicyProblem("purpose", f"must be one of {', '.join(self.purposes)}")])
+        return self._algorithm()
+
+    def _algorithm(self) -> Any:
+        return self.data.algorithms[self.algorithm_name or ""].algorithm(**self._given)
 
     @property
     def asked_of_engine(self) -> StreamParameters:
@@ -85,7 +97,7 @@ class Policy:
         """The privacy models that a publication must meet."""
         match self.kind:
             case "table":
-                made = self.algorithm().models(self.schema)
+                made = self._algorithm().models(self.schema)
             case "stream":
                 made = self.engine().models()
             case "audit":
@@ -111,12 +123,12 @@ class Policy:
         return self._fingerprint
 
 
-def load_policy(path: str | Path) -> Policy:
-    """The policy in this YAML or JSON file; paths of hierarchies are relative to it."""
+def load_policy(path: str | Path, *, purpose: str | None = None) -> Policy:
+    """The policy in this YAML or JSON file, for one of its purposes; paths of hierarchies are relative to it."""
     path = Path(path)
     try:
         mapping = parse_text(read_policy_text(path), json_only=path.suffix.lower() == ".json")
-        return parse_policy(mapping, path.parent)
+        return parse_policy(mapping if purpose is None else choose(mapping, purpose), path.parent)
     except PolicyError as error:
         raise PolicyError(error.problems, source=str(path)) from None
 
@@ -131,10 +143,27 @@ def parse_policy(
     file = validated(policy_file(kind), given)
     problems: list[PolicyProblem] = []
     schema = kind.schema(file.schema_, Beside(base, sent), problems)
-    parameters = _parameters(file, kind, problems)
+    guarantee = guarantee_for(file, problems)
+    parameters = _parameters(guarantee, kind, problems)
+    for name, section in file.purposes.items():
+        wrong: list[PolicyProblem] = []
+        _parameters(completed(file.guarantee, section), kind, wrong)
+        problems.extend(one._replace(path=f"purposes.{name} ({one.path})") for one in wrong)
     if problems or schema is None or parameters is None:
         raise PolicyError(problems)
-    policy = Policy(file.name, kind, schema, file.guarantee, parameters, file.stream, file.table, file.show)
+    policy = Policy(
+        file.name,
+        kind,
+        schema,
+        guarantee,
+        parameters,
+        file.stream,
+        file.table,
+        file.show,
+        tuple(file.purposes),
+        file.purpose,
+        file.releases,
+    )
     problems.extend(_contradictions(policy))
     if problems:
         raise PolicyError(problems)
@@ -146,8 +175,8 @@ def located(error: SchemaError) -> PolicyProblem:
     return PolicyProblem(dotted(("schema", *filter(None, [error.at]))), error.reason, error.given)
 
 
-def _parameters(file: PolicyFile, kind: DataKind, problems: list[PolicyProblem]) -> BaseModel | None:
-    given = dict(file.guarantee)
+def _parameters(guarantee: Mapping[str, Any], kind: DataKind, problems: list[PolicyProblem]) -> BaseModel | None:
+    given = dict(guarantee)
     name = given.pop("algorithm", None)
     at = ("guarantee",)
     try:
@@ -177,10 +206,12 @@ def _contradictions(policy: Policy) -> list[PolicyProblem]:
     if policy.stream is not None and policy.kind != "stream":
         problems.append(_needs("a stream", policy.data.engines.names(), policy.algorithm_name))
     problems.extend(_not_shown(policy))
+    if policy.releases is not None and policy.kind == "stream":
+        problems.append(PolicyProblem("releases", "only releases of tables are written down; leave it out"))
     try:
         policy.data.check_feasible(policy.models(), policy.schema)
         if policy.kind == "table":
-            policy.data.check_able(policy.algorithm(), policy.schema)
+            policy.data.check_able(policy._algorithm(), policy.schema)  # noqa: SLF001 - without a purpose too
     except InfeasibleError as error:
         problems.append(at_parameter(error))
     except SchemaError as error:

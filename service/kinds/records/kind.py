@@ -14,7 +14,8 @@ from service.kinds.records.examples import BEGINNING, examples
 from service.kinds.records.schema import check_fields, schema_of
 from service.kinds.records.section import SchemaSection
 from service.kinds.records.table_check import RecordsCheck, check_table
-from service.kinds.records.tables import AnonymizedTable, anonymize_table, report_on
+from service.kinds.records.tables import AnonymizedTable, anonymize_table, facts_of, report_on
+from service.ledger import Facts
 from service.policy import Policy, PolicyProblem
 from service.policy.data import Beside, DataKind, Example, Verdict
 from service.policy.hierarchies import Hierarchies
@@ -106,6 +107,10 @@ class Records(DataKind):
     ) -> TableReport:
         """Achieved, lost, at risk."""
         return report_on(policy, result, seconds=seconds, repeatable=repeatable)
+
+    def facts(self, policy: Policy, result: AnonymizedTable) -> Facts:
+        """The rows, and the levels that quasi-identifiers are on where there are such."""
+        return facts_of(policy, result, self.identity(policy.schema))
 
     def page(self, report: TableReport) -> str:
         """The report with plots."""

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from microdata import GuaranteeError, Progress, Publication, Refusals, read_table, silent
 from privacy import Audit, Model, audit
 from service.kinds.records.audits import failures, verdict_of
+from service.ledger import Facts
 from service.policy import Policy
 from service.policy.data import Verdict
 from service.report import Asked, Refused, TableReport, table_report
@@ -70,3 +77,17 @@ def report_on(policy: Policy, result: AnonymizedTable, *, seconds: float, repeat
         refused=refused,
         repeatable=repeatable,
     )
+
+
+def facts_of(policy: Policy, result: AnonymizedTable, identity: Mapping[str, Any]) -> Facts:
+    """What decides whether a release is comparable with others of its data set."""
+    table, levels = result.publication.table, result.publication.details.get("levels")
+    # Persons are codes of this run alone.
+    rows = np.column_stack([table.quasi, table.sensitive])
+    ordered = np.ascontiguousarray(rows[np.lexsort(rows.T)])
+    read = hashlib.sha256(json.dumps(identity, sort_keys=True).encode() + ordered.tobytes()).hexdigest()
+    if not isinstance(levels, Mapping) or result.publication.show == "mean" or result.publication.suppressed:
+        return Facts(read)
+    asked = policy.parameters.model_dump(mode="json")
+    made = {"identity": identity, **{name: asked.get(name) for name in ("height", "widths")}}
+    return Facts(read, hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest(), dict(levels))
