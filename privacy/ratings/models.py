@@ -1,12 +1,12 @@
 """(k,ε)- and (k,ε,ℓ)-anonymity: what must hold of ratings before they leave.
 
-(k,ε): around every person there are k persons who are ε-proximate, the person included. Somebody who knows a person's
-ratings no better than within ε then finds at least k candidates, also when only some of the items are known: knowing
-less makes more candidates.
+(k,ε): around every person there are k persons who are ε-proximate, the person included. Somebody who knows no better
+than within ε what is published of a person then finds at least k candidates, also when only some of the items are
+known: knowing less makes more candidates.
 
-It says nothing about somebody who knows ratings exactly: neighbours may differ within ε, and a row that was published
-as it is can still be the only one that fits. (k,0), where k persons publish the very same ratings, stops that too:
-whoever fits brings k - 1 others along, whatever the attacker knows and however well.
+It says nothing about somebody who knows what a person really gave: ratings are moved, neighbours may differ within ε,
+and a row that was published as it is can be the only one that fits. (k,0), where k persons publish the very same
+ratings, stops that too: whoever fits brings k - 1 others along, whatever the attacker knows and however well.
 
 (k,ε,ℓ) adds that sensitive ratings are spread: around every person, each sensitive item has a standard deviation of at
 least ℓ. What nobody there rated tells nothing. It is checked in neighbourhoods, which is what an attacker sees, not

@@ -12,10 +12,10 @@ def report_html(report: RatingsReport) -> str:
     title = f"Ratings: {report.name}"
     cards = [
         results_card(report.results),
-        attacks_card(report.attacks, exact=report.exact),
         counts_card(report.counts),
-        curve_card(report.curve),
+        attacks_card(report.attacks, exact=report.exact),
         sizes_card(report.groups),
+        curve_card(report.curve),
         recommender_card(report.utility),
         utility_card(report.utility),
         *([refused_card(report.counts.refused)] if report.counts.refused else []),
@@ -62,8 +62,8 @@ def attacks_card(attacks: list[Attack], *, exact: bool) -> str:
     promise = (
         "Everybody in a group has the same published row, so nobody is singled out however well ratings are known."
         if exact
-        else "The guarantee is about those who know ratings within ε. Who knows them exactly may still find a row "
-        "that was not changed; strategy: same stops that too."
+        else "The guarantee is about those who know no better than within ε what is published of a person. Who "
+        "knows what the person really gave may still find a row; strategy: same stops that too."
     )
     return card(
         "What somebody gets who knows some ratings",

@@ -58,8 +58,8 @@ class AnonymizedRatings:
 
 
 EXACT = (
-    "(k,ε) protects from somebody who knows ratings within ε, not from somebody who knows them exactly; "
-    "strategy: same does, and the report shows both attacks"
+    "(k,ε) stops who knows no better than within ε what is published of a person, not who knows what the person really "
+    "gave; strategy: same does, and the report shows both attacks"
 )
 
 
