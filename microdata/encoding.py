@@ -175,12 +175,13 @@ def _persons(
         assert len(values) == rows, "one key per row"
         found.append((KEY, np.where(is_absent(values), Reason.MISSING, 0).astype(np.int8)))
         return _person_codes(values, person_key)
-    codes, reasons = _merged(partial(_person_column, person_key), fields[person])
+    codes, reasons = _merged(partial(encode_persons, person_key), fields[person])
     found.append((0, reasons))
     return codes
 
 
-def _person_column(person_key: PersonKey, column: pa.Array) -> tuple[NDArray[np.int64], Reasons]:
+def encode_persons(person_key: PersonKey, column: pa.Array) -> tuple[NDArray[np.int64], Reasons]:
+    """Code of the person that each value of a column names."""
     values, reasons = _person_texts(column)
     reasons[is_absent(values) & (reasons == 0)] = Reason.MISSING
     return _person_codes(values, person_key), reasons

@@ -44,9 +44,9 @@ def lines_for(path: Path, *, escape: bool = False) -> Lines | None:
     return formats.get(format_of(path))
 
 
-def write_columns(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: Path) -> None:
-    """Write batches of columns in the format that the ending of the name tells."""
-    lines = lines_for(path)
+def write_columns(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: Path, *, escape: bool = False) -> None:
+    """Write batches of columns in the format that the ending of the name tells; `escape` is as in `lines_for`."""
+    lines = lines_for(path, escape=escape)
     if lines is None:
         with batch_sink(path, schema) as write_batch:
             for batch in batches:

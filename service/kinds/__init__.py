@@ -5,6 +5,7 @@ from __future__ import annotations
 import orjson
 
 from microdata import load_extensions
+from service.kinds.ratings import RATINGS
 from service.kinds.records import RECORDS
 from service.policy.data import DataKind, Example, data_kind, data_kinds, kind_of, register
 from service.policy.file import DEFAULT
@@ -19,4 +20,5 @@ def report_page(report: str) -> str:
 
 
 register(RECORDS)
+register(RATINGS)
 load_extensions("portcullis.kinds")

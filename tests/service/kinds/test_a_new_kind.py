@@ -85,7 +85,7 @@ def test_by_commands(installed: Any, chat: Any) -> None:
 def test_what_is_wrong_is_said_in_its_own_words(installed: Any, chat: Any) -> None:
     policy = chat / "policy.yaml"
     for change, problem in {
-        "data: word": "data: must be one of records, words (did you mean 'words'?), given 'word'",
+        "data: word": "data: must be one of records, ratings, words (did you mean 'words'?), given 'word'",
         "data: words\nstream: {input: a, output: b}": "data: a stream of this kind of data cannot be made safe",
     }.items():
         policy.write_text(POLICY.replace("data: words", change))
