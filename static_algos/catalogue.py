@@ -78,10 +78,18 @@ def parse(parameters: type[Asked], given: Mapping[str, Any]) -> Asked:
     try:
         return parameters.model_validate(given)
     except ValidationError as error:
-        for problem in error.errors(include_input=False, include_url=False):
-            bound = next((problem["ctx"][one] for one in _BOUNDS if one in problem.get("ctx", {})), None)
-            if bound is not None:
-                name = ".".join(str(part) for part in problem["loc"])
-                nearest = bound if problem["type"].endswith("_equal") else None
-                raise InfeasibleError(problem["msg"], parameter=name, nearest=nearest) from None
-        raise
+        refusal = out_of_range(error)
+        if refusal is None:
+            raise
+        raise refusal from None
+
+
+def out_of_range(error: ValidationError) -> InfeasibleError | None:
+    """The first value that is outside of its range, with the nearest inside; None where something else is wrong."""
+    for problem in error.errors(include_input=False, include_url=False):
+        bound = next((problem["ctx"][one] for one in _BOUNDS if one in problem.get("ctx", {})), None)
+        if bound is not None:
+            name = ".".join(str(part) for part in problem["loc"])
+            nearest = bound if problem["type"].endswith("_equal") else None
+            return InfeasibleError(problem["msg"], parameter=name, nearest=nearest)
+    return None

@@ -27,6 +27,11 @@ from microdata import (
     attribute_loss,
 )
 
+MOST_HEIGHT = 32
+"""Levels of a number: more halve what is halved already."""
+MOST_CELLS = 2**53
+"""Intervals of a number that can be told apart."""
+
 
 @dataclass(frozen=True, eq=False)
 class Level:
@@ -50,8 +55,13 @@ class Recoding:
     levels: tuple[Level, ...]
 
 
-def recodings(table: Table, height: int, widths: Mapping[str, Sequence[float]]) -> tuple[Recoding, ...]:
-    """The levels of every quasi-identifier; `widths` names the interval widths of some numbers, from small to large."""
+def recodings(
+    table: Table, height: int, widths: Mapping[str, Sequence[float]], *, quantiles: bool = False
+) -> tuple[Recoding, ...]:
+    """The levels of every quasi-identifier; `widths` names the interval widths of some numbers, from small to large.
+
+    Other numbers have widths that double, or with `quantiles` intervals that halve the rows again and again.
+    """
     numbers = [attribute.name for attribute in table.schema.quasi if isinstance(attribute, Number)]
     for name in widths:
         if name not in numbers:
@@ -61,6 +71,8 @@ def recodings(table: Table, height: int, widths: Mapping[str, Sequence[float]]) 
     return tuple(
         _category(attribute, column)
         if isinstance(attribute, Category)
+        else _halves(attribute, column, height)
+        if quantiles and attribute.name not in widths
         else _number(attribute, column, widths.get(attribute.name) or default_widths(attribute, height))
         for attribute, column in zip(table.schema.quasi, table.quasi.T, strict=True)
     )
@@ -104,6 +116,13 @@ def _climbed(tree: Hierarchy, nodes: NDArray[np.int32], height: int) -> NDArray[
 def _number(attribute: Number, column: NDArray[np.float64], widths: Sequence[float]) -> Recoding:
     """Exact values (on a declared step: its cells), then intervals that are whole runs of cells, then the domain."""
     unit = attribute.grid or (widths[0] if widths else _extent(attribute)) or 1.0
+    if _extent(attribute) / unit > MOST_CELLS:
+        raise InfeasibleError(
+            f"intervals of {attribute.name!r} cannot be told apart: the domain has more than {MOST_CELLS} of them",
+            parameter="widths",
+            given=f"{unit:g}",
+            nearest=_extent(attribute) / MOST_CELLS,
+        )
     runs = [_run(attribute, before, width) for before, width in pairwise((unit, *widths))]
     distinct = column if attribute.step is None else _cell(attribute, column, unit)
     codes = np.unique(distinct, return_inverse=True)[1].astype(np.int32)
@@ -115,11 +134,40 @@ def _number(attribute: Number, column: NDArray[np.float64], widths: Sequence[flo
         levels.append(_level(attribute, np.arange(len(cells), dtype=np.int32), *values))
     length = 1
     for run in runs if attribute.step is None else [1, *runs]:
-        length *= run
+        length = min(length * run, 2 * MOST_CELLS)  # as good as any that covers the whole domain
         levels.append(_intervals(attribute, values, cells // length, length * unit))
     if attribute.high > attribute.low:
         levels.append(_intervals(attribute, values, np.zeros_like(cells), 2 * _extent(attribute)))
     return Recoding(codes, tuple(levels))
+
+
+def _halves(attribute: Number, column: NDArray[np.float64], height: int) -> Recoding:
+    """Exact values (on a declared step: its cells), then intervals that halve the rows of those above them."""
+    cells = column if attribute.step is None else _cell(attribute, column, attribute.step)
+    codes = np.unique(cells, return_inverse=True)[1].astype(np.int32)
+    values = _ends(codes, column)
+    count = len(values[0])
+    before = np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=count))))
+    ends = np.array([0, count])
+    levels: list[Level] = []
+    while len(levels) < height and len(ends) <= count:
+        levels.append(_runs(attribute, values, ends))
+        low, high = ends[:-1], ends[1:]
+        cut = np.searchsorted(before, (before[low] + before[high]) / 2)
+        # The value in the middle goes to the side that it leaves closer to the other.
+        cut -= (before[cut] - before[low]) - (before[high] - before[cut]) > np.abs(
+            (before[high] - before[cut - 1]) - (before[cut - 1] - before[low])
+        )
+        ends = np.unique(np.concatenate((ends, np.clip(cut, low + 1, high))))
+    levels.append(_runs(attribute, values, np.arange(count + 1)))
+    return Recoding(codes, tuple(reversed(levels)))
+
+
+def _runs(attribute: Number, values: tuple[NDArray[np.float64], NDArray[np.float64]], ends: NDArray[np.int64]) -> Level:
+    """The level that publishes runs of neighbouring codes, each from its least value to its greatest."""
+    sizes = np.diff(ends)
+    group = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    return _level(attribute, group, values[0][ends[:-1]], values[1][ends[1:] - 1])
 
 
 def _ends(codes: NDArray[np.int32], column: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

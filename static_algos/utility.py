@@ -1,10 +1,11 @@
 """What a publication is still good for: how well counting queries and data cubes can be answered from it.
 
-Whoever uses a publication knows only the boxes, and has to assume that the rows of a class lie evenly in its box. Both
-measures compare what follows from that with the original table. They are for experiments and reports: their random
-queries repeat with the seed.
+Whoever uses a publication knows only the boxes, and has to assume that the rows of a class lie evenly in its box.
+Query errors and the divergence of cubes compare what follows from that with the original table (J. Cao 2010, sections
+3.5.2 and 4.4.2). They are for experiments and reports: their random queries repeat with the seed.
 
-J. Cao (2010), sections 3.5.2 and 4.4.2.
+Discernibility, the average class size and the distortion ratio are the measures of the literature on full-domain and
+local recoding (X. Sun 2010, section 3.5; T. Sadad 2012, section 5.2). They look at classes and levels alone.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from microdata import Attribute, Boxes, Category, InfeasibleError, Number, Publication, Table, geometry
 from privacy import Groups, Histogram
 from static_algos._utility_kernels import Queries, count_rows, estimate, spread
+from static_algos.recoding import default_widths
 
 MOST_CELLS = 1 << 25
 """Cells of the largest cube that is laid out."""
@@ -87,6 +89,65 @@ def olap_divergence(publication: Publication, level: int = 2) -> float:
             seen = _spread_cube(lo[:, subset], hi[:, subset], shape, histogram)[own]
             total += float(original[own] @ np.log(original[own] / seen))
     return total / max(len(table), 1)
+
+
+def discernibility(publication: Publication) -> int:
+    """DM: for each row, with how many rows it is published alike; a suppressed row is like all others.
+
+    The sum over classes of the square of their rows; the least is best.
+    """
+    sizes = publication.sizes.tolist()
+    return sum(size * size for size in sizes) + publication.suppressed * len(publication.table)
+
+
+def average_class_size(publication: Publication, k: int) -> float | None:
+    """C_AVG: the mean rows of a class in units of k, of which 1 is ideal; None where no class is published."""
+    sizes = publication.sizes
+    return float(sizes.sum()) / len(sizes) / k if len(sizes) else None
+
+
+def distortion_ratio(publication: Publication, height: int = 4) -> float:
+    """Levels by which published values were raised, as a share of the levels up to the roots: 0 as it was, 1 all lost.
+
+    A category is raised from its leaf to the node that it is published as. A number has `height` levels above its
+    values, of widths that double up to its domain, and is on the first that is as wide as its interval. A suppressed
+    row counts as raised to every root.
+    """
+    table, classes, boxes = publication.table, publication.classes, publication.boxes.widened()
+    kept = classes >= 0
+    raised = total = 0
+    for a, attribute in enumerate(table.schema.quasi):
+        if isinstance(attribute, Category):
+            tree = attribute.hierarchy
+            depth = _depths(tree.parent)
+            above = depth[tree.leaf_nodes[table.quasi[:, a].astype(np.int64)]]
+            node = tree.lca(boxes.lo[:, a], boxes.hi[:, a])
+            steps = above[kept] - depth[node][classes[kept]]
+        else:
+            widths = np.array(default_widths(attribute, height))
+            above = np.full(len(table), len(widths) + (attribute.high > attribute.low))
+            steps = _width_levels(attribute, boxes.lo[:, a], boxes.hi[:, a], widths)[classes[kept]]
+        raised += int(steps.sum()) + int(above[~kept].sum())
+        total += int(above.sum())
+    return raised / total if total else 0.0
+
+
+def _depths(parent: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Steps from the root to each node; nodes are in pre-order."""
+    depth = np.zeros(len(parent), np.int64)
+    for node in range(1, len(parent)):
+        depth[node] = depth[parent[node]] + 1
+    return depth
+
+
+def _width_levels(
+    attribute: Number, lo: NDArray[np.float64], hi: NDArray[np.float64], widths: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """The first level of these widths, and then of the whole domain, that is as wide as each interval."""
+    extent = hi - lo + (1.0 if attribute.integer and attribute.step is None else 0.0)
+    single = extent <= (attribute.grid or 0.0)
+    level = 1 + np.searchsorted(widths * (1 + 1e-12), extent)
+    return np.where(single, 0, np.where((lo <= attribute.low) & (hi >= attribute.high), len(widths) + 1, level))
 
 
 def _histograms(publication: Publication) -> tuple[Histogram, ...]:

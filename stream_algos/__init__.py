@@ -2,6 +2,7 @@
 
 from microdata.extensions import load_extensions as _load_extensions
 from stream_algos._order import InOrder
+from stream_algos.blocks import Blocks
 from stream_algos.burel_w import BurelW
 from stream_algos.castle import Castle
 from stream_algos.castle_arrival import ArrivalCastle
@@ -17,6 +18,7 @@ __all__ = [
     "STREAM_ALGORITHMS",
     "ArrivalCastle",
     "Batch",
+    "Blocks",
     "BurelW",
     "Castle",
     "DeadlineCastle",

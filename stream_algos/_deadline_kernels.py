@@ -17,20 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Geometry, Schema, kernel, nth_smallest, widened_range
-from stream_algos._blocks_kernels import (
-    HI,
-    LO,
-    RECENT,
-    UNIT,
-    Blocks,
-    add_costs,
-    insert,
-    lower_costs,
-    measure_rarity,
-    new_blocks,
-    remove,
-    unit_value,
-)
 from stream_algos._chain_kernels import Chains, held_rows, link, new_chains
 from stream_algos._held_kernels import (
     AFTER,
@@ -65,6 +51,20 @@ from stream_algos._held_kernels import (
     new_rows,
     oldest,
     take,
+)
+from stream_algos._neighbour_kernels import (
+    HI,
+    LO,
+    RECENT,
+    UNIT,
+    Blocks,
+    add_costs,
+    insert,
+    lower_costs,
+    measure_rarity,
+    new_blocks,
+    remove,
+    unit_value,
 )
 from stream_algos._release_kernels import (
     REACHED,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from microdata import Cancelled, GuaranteeError, InfeasibleError, Number, PersonSource, Schema, Table
 from privacy import Groups, check
-from static_algos import STATIC_ALGORITHMS, Incognito, incognito
+from static_algos import STATIC_ALGORITHMS, Incognito, full_domain, incognito
 from static_algos.recoding import recodings
 from tests.worlds import ILLNESS, QUASI, guarantees, random_table, tables
 
@@ -113,7 +113,7 @@ def test_subsets_save_looks() -> None:
 @pytest.mark.parametrize("asked", [{"k": 5}, {"t": 0.1}, {"beta": 1}])
 def test_a_search_that_believes_everything_is_caught(monkeypatch: pytest.MonkeyPatch, asked: Any) -> None:
     table = random_table(300, 5, sensitive=(ILLNESS,))
-    monkeypatch.setattr(incognito, "check", lambda models, groups: np.ones(len(groups), bool))
+    monkeypatch.setattr(full_domain, "check", lambda models, groups: np.ones(len(groups), bool))
     with pytest.raises(GuaranteeError, match="fails in"):
         Incognito(**asked).anonymize(table)
 
@@ -127,7 +127,7 @@ def test_k_counts_persons() -> None:
 
 
 def test_a_lattice_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(incognito, "MOST_NODES", 10)
+    monkeypatch.setattr(full_domain, "MOST_NODES", 10)
     with pytest.raises(InfeasibleError, match="combinations"):
         Incognito(k=2).anonymize(random_table(20, 7))
 

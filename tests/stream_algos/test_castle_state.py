@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from microdata import DataError
 from stream_algos import Batch
 from stream_algos import _arrival_kernels as arrival
-from stream_algos import _blocks_kernels as blocks
 from stream_algos import _chain_kernels as chain
 from stream_algos import _held_kernels as held
+from stream_algos import _neighbour_kernels as blocks
 from stream_algos.castle import CHUNK
 from tests.stream_algos.castle_streams import MIXED, NUMBERS, Outcome, assert_safe, castle, formations, seeds, stream
 

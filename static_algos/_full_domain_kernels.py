@@ -1,4 +1,4 @@
-"""The inner loop of Incognito: gather equal rows of codes."""
+"""The inner loop of full-domain recoding: gather equal rows of codes."""
 
 from __future__ import annotations
 
