@@ -2,6 +2,7 @@
 
 from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
 from static_algos.ama import Ama
+from static_algos.budget import Budget
 from static_algos.burel import Burel, burel_classes
 from static_algos.caps import likeness_caps
 from static_algos.catalogue import Catalogue, Entry, Parameters, parse
@@ -19,6 +20,7 @@ from static_algos.utility import median_query_error, olap_divergence, query_erro
 __all__ = [
     "STATIC_ALGORITHMS",
     "Ama",
+    "Budget",
     "Burel",
     "Catalogue",
     "Datafly",
