@@ -55,35 +55,6 @@ def quantile_medians(values: ArrayLike, k: int) -> NDArray[np.float64]:
     return result
 
 
-def rank_difference(before: ArrayLike, after: ArrayLike) -> int:
-    """How far rows move when each value is replaced by another one of them, in ranks, summed.
-
-    Ranks ascend from 1, equal values have neighbouring ones.
-
-    >>> rank_difference([1, 12, 4, 7, 3], [3, 7, 3, 7, 3])
-    3
-    """
-    one, other = np.asarray(before, np.float64), np.asarray(after, np.float64)
-    ordered = np.sort(one)
-    order = np.argsort(one, kind="stable")
-    own = np.empty(len(one), np.int64)
-    own[order] = np.arange(len(one))
-    # Among equal values any may stand for the new one: the nearest.
-    first, last = np.searchsorted(ordered, other), np.searchsorted(ordered, other, side="right") - 1
-    return int(np.abs(own - np.clip(own, first, last)).sum())
-
-
-def normalized_error(before: ArrayLike, after: ArrayLike) -> float:
-    """Squared differences over those from the mean: 0 where nothing changed, 1 where only the mean is left.
-
-    >>> round(normalized_error([1, 12, 4, 7, 3], [3, 7, 3, 7, 3]), 4)
-    0.4098
-    """
-    one, other = np.asarray(before, np.float64), np.asarray(after, np.float64)
-    most = float(((one - one.mean()) ** 2).sum()) if len(one) else 0.0
-    return float(((one - other) ** 2).sum()) / most if most > 0 else 0.0
-
-
 def cut_quantiles(values: ArrayLike, k: int) -> NDArray[np.float64]:
     """First value of every interval; each has k of the values at least, if there are as many at all.
 

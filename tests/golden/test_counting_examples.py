@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from microdata import normalized_error, rank_difference
 from privacy.counting import may_identify, most_combinations, unique_share
 from static_algos.budget import allocate, chosen_level
 from static_algos.partitions import (
     cut_optimally,
     cut_quantiles,
     cut_sampled,
-    normalized_error,
     quantile_medians,
-    rank_difference,
 )
 
 DAYS, PLACES = 2 * 10**4, 10**5

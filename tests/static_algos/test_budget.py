@@ -7,12 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microdata import GuaranteeError, InfeasibleError, Number, PersonSource, Schema, Table, example_table
+from microdata import (
+    GuaranteeError,
+    InfeasibleError,
+    Number,
+    PersonSource,
+    Schema,
+    Table,
+    example_table,
+    rank_difference,
+)
 from privacy import audit
 from privacy.counting import most_combinations
 from static_algos import Budget, budget, incognito
 from static_algos.budget import allocate
-from static_algos.partitions import cut_optimally, cut_quantiles, cut_sampled, quantile_medians, rank_difference
+from static_algos.partitions import cut_optimally, cut_quantiles, cut_sampled, quantile_medians
 from tests.worlds import tables
 
 
