@@ -34,6 +34,7 @@ from microdata.loss import (
     squared_error,
     table_loss,
 )
+from microdata.measures import hidden_cells, leaf_loss, normalized_error, rank_difference, weighted_discernibility
 from microdata.persons import PersonKey
 from microdata.progress import Progress, silent
 from microdata.publication import Publication
@@ -101,17 +102,21 @@ __all__ = [
     "example_table",
     "generalizations",
     "geometry",
+    "hidden_cells",
     "interval_hierarchy",
     "kernel",
+    "leaf_loss",
     "load_extensions",
     "means",
     "missing_extensions",
+    "normalized_error",
     "nth_smallest",
     "prefix_hierarchy",
     "published_columns",
     "published_of",
     "quantile_hierarchy",
     "range_loss",
+    "rank_difference",
     "read_batches",
     "read_published",
     "read_sample",
@@ -122,6 +127,7 @@ __all__ = [
     "system_words",
     "table_from_frame",
     "table_loss",
+    "weighted_discernibility",
     "widened_range",
     "words",
     "write_published",

@@ -2,6 +2,7 @@
 
 from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
 from static_algos.ama import Ama
+from static_algos.budget import Budget
 from static_algos.burel import Burel, burel_classes
 from static_algos.caps import likeness_caps
 from static_algos.catalogue import Catalogue, Entry, Parameters, out_of_range, parse
@@ -33,6 +34,7 @@ from static_algos.utility import (
 __all__ = [
     "STATIC_ALGORITHMS",
     "Ama",
+    "Budget",
     "Burel",
     "Catalogue",
     "Datafly",

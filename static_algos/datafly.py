@@ -34,7 +34,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from microdata import Boxes, Geometry, InfeasibleError, Progress, Publication, Schema, Table, geometry, silent
+from microdata import (
+    Boxes,
+    Geometry,
+    InfeasibleError,
+    Progress,
+    Publication,
+    Schema,
+    Table,
+    geometry,
+    hidden_cells,
+    silent,
+)
 from privacy import KAnonymity, Model, check_feasible
 from privacy.keys import MOST
 from static_algos._datafly_kernels import minimal_loss, refine
@@ -204,8 +215,7 @@ class Cells:
         smallest = Boxes.around(schema, self.table.quasi, classes, blocks)
         boxes = smallest if self.minimal else self._shown(partition)
         names = [attribute.name for attribute in schema.quasi]
-        hidden = _hidden(boxes, self._space)
-        shares = (np.diff(partition.starts) @ hidden / max(len(self.table), 1)).tolist()
+        shares = (np.diff(partition.starts) @ hidden_cells(boxes) / max(len(self.table), 1)).tolist()
         details = {
             "order": [names[column] for column in order],
             "unsuppressed": 1.0 - sum(shares) / len(shares),
@@ -231,9 +241,3 @@ def cells_of(table: Table, k: int, recode: Literal["suppress", "generalize"]) ->
         return Cells(table, k, recodings(table, HEIGHT, {}), minimal=True)
     bare = [Recoding(one.codes, one.levels[:: max(len(one.levels) - 1, 1)]) for one in recodings(table, 1, {})]
     return Cells(table, k, bare, minimal=False)
-
-
-def _hidden(boxes: Boxes, space: Geometry) -> NDArray[np.bool_]:
-    """Where boxes, as they are published, tell nothing: boxes × columns."""
-    published = boxes.widened()
-    return (published.lo <= space.low) & (published.hi >= space.high) & (space.high > space.low)

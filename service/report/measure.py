@@ -10,12 +10,18 @@ from numpy.typing import NDArray
 
 from microdata import (
     Attribute,
+    Category,
     Publication,
     Schema,
     SquaredError,
     attribute_loss,
     entropy_loss,
+    hidden_cells,
+    leaf_loss,
+    normalized_error,
+    rank_difference,
     squared_error,
+    weighted_discernibility,
 )
 from privacy import (
     Audit,
@@ -166,14 +172,27 @@ def _finite(value: float) -> float | None:
 
 def loss_of(publication: Publication) -> Loss:
     """Loss over all published rows, and by quasi-identifier."""
-    table, sizes = publication.table, publication.sizes
+    table, sizes, boxes = publication.table, publication.sizes, publication.boxes
     rows = max(int(sizes.sum()), 1)
-    each = sizes @ attribute_loss(publication.boxes) / rows
-    entropy = entropy_loss(table.quasi, publication.classes, publication.boxes)
+    each, lm, hidden = (
+        sizes @ measured / rows for measured in (attribute_loss(boxes), leaf_loss(boxes), hidden_cells(boxes))
+    )
+    entropy = entropy_loss(table.quasi, publication.classes, boxes)
+    errors = _guessed(publication)
     return Loss(
         mean=publication.loss,
+        weighted_discernibility=weighted_discernibility(boxes, sizes, publication.suppressed),
         attributes=[
-            AttributeLoss(name=attribute.name, loss=float(each[a]), entropy=float(entropy[a]), weight=weight)
+            AttributeLoss(
+                name=attribute.name,
+                loss=float(each[a]),
+                entropy=float(entropy[a]),
+                lm=float(lm[a]),
+                unsuppressed=1 - float(hidden[a]),
+                normalized_error=errors[a][0],
+                rank_error=errors[a][1],
+                weight=weight,
+            )
             for a, (attribute, weight) in enumerate(zip(table.schema.quasi, table.schema.weights, strict=True))
         ],
     )
@@ -184,6 +203,20 @@ def squared_loss(schema: Schema, error: SquaredError) -> SquaredLoss:
     named = zip(schema.quasi, error.attributes, strict=True)
     attributes = [SquaredShare(name=one.name, share=share) for one, share in named if share is not None]
     return SquaredLoss(total=error.total, attributes=attributes)
+
+
+def _guessed(publication: Publication) -> list[tuple[float | None, float | None]]:
+    """Errors of taking every number for the middle of its interval: of values and of ranks; None for categories."""
+    published, own = publication.boxes.widened(), publication.classes >= 0
+    classes, found = publication.classes[own], list[tuple[float | None, float | None]]()
+    for a, attribute in enumerate(publication.table.schema.quasi):
+        if isinstance(attribute, Category) or not own.any():
+            found.append((None, None))
+            continue
+        values = publication.table.quasi[own, a]
+        guess = ((published.lo[:, a] + published.hi[:, a]) / 2)[classes]
+        found.append((normalized_error(values, guess), rank_difference(values, guess) / len(values) ** 2))
+    return found
 
 
 def sizes_of(groups: Groups) -> Sizes | None:

@@ -68,6 +68,14 @@ class AttributeLoss(Section):
     name: str
     loss: float = Field(description="mean share of the domain that a published value covers")
     entropy: float = Field(description="share of the attribute's information that is lost")
+    lm: float = Field(description="mean of (P - 1) / (N - 1), with P of N values below a published one")
+    unsuppressed: float = Field(description="share of the rows whose published value is not the whole domain")
+    normalized_error: float | None = Field(
+        description="squares of taking a number for the middle of its interval, over its variance; null for categories"
+    )
+    rank_error: float | None = Field(
+        description="mean ranks by which that guess is wrong, as a share of the rows; null for categories"
+    )
     weight: float
 
 
@@ -75,6 +83,9 @@ class Loss(Section):
     """What generalization cost."""
 
     mean: float
+    weighted_discernibility: float = Field(
+        description="rows that a row cannot be told from, weighted by what its class lost; 0 to 1, suppressed rows as 1"
+    )
     attributes: list[AttributeLoss]
 
 

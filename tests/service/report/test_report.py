@@ -41,6 +41,11 @@ def test_every_number_is_the_one_counted_by_hand() -> None:
     assert report.rows.suppressed_share == pytest.approx(1 / 6)
     assert (report.results[0].model, report.results[0].achieved) == ("k-anonymity", 2)
     assert report.loss.attributes[0].loss == report.loss.mean == pytest.approx((2 * 0.1 + 3 * 0.2) / 5)
+    assert report.loss.weighted_discernibility == pytest.approx((4 * 0.1 + 9 * 0.2 + 6) / 36)
+    age = report.loss.attributes[0]
+    # Taken for 5, 5, 30, 30, 30: squares of 250 in 1,000, and two rows are wrong by one rank of five.
+    assert (age.normalized_error, age.rank_error) == (pytest.approx(0.25), pytest.approx(2 / 25))
+    assert (age.lm, age.unsuppressed) == (pytest.approx(0.16), 1)
     assert (report.sizes.classes, report.sizes.smallest, report.sizes.largest) == (2, 2, 3)
     assert report.sizes.largest_person_share == 0.5
     assert [(one.first, one.last, one.classes, one.rows) for one in report.sizes.bins] == [(2, 2, 1, 2), (3, 3, 1, 3)]
