@@ -49,7 +49,7 @@ from privacy.keys import MOST
 from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
 from static_algos.catalogue import Parameters
 from static_algos.datafly import Cells
-from static_algos.incognito import publish
+from static_algos.full_domain import publish
 from static_algos.partitions import Cost, cut_optimally, cut_quantiles
 from static_algos.proof import proven
 from static_algos.recoding import Level, Recoding, recodings

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Category, Hierarchy, Table
-from static_algos._incognito_kernels import gather
+from static_algos._full_domain_kernels import gather
 from static_algos.orders import MUTATION, PATIENCE, POPULATION
 
 Bits = NDArray[np.bool_]

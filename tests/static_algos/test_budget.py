@@ -19,7 +19,7 @@ from microdata import (
 )
 from privacy import audit
 from privacy.counting import most_combinations
-from static_algos import Budget, budget, incognito
+from static_algos import Budget, budget, full_domain
 from static_algos.budget import allocate
 from static_algos.partitions import cut_optimally, cut_quantiles, cut_sampled, quantile_medians
 from tests.worlds import tables
@@ -71,7 +71,7 @@ def test_the_count_stands_between_the_formula_and_a_release(monkeypatch: Any) ->
     def uncounted(table: Any, recoded: Any, node: Any, _models: Any) -> Any:
         return publish(table, recoded, node, ())
 
-    publish = incognito.publish
+    publish = full_domain.publish
     monkeypatch.setattr(budget, "publish", uncounted)
     with pytest.raises(GuaranteeError):
         Budget(k=10, short="suppress").anonymize(dependent())
