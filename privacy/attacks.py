@@ -161,7 +161,10 @@ def similarity(groups: Groups, height: int = 1, width: Real = 0.1) -> tuple[Infe
     Attributes with a sensitivity: all of one category. Other categories: all below one inner node (or leaf) of at most
     this height, the root excepted. Other numbers: all within this share of the domain.
     """
-    return tuple(_alike(histogram, height, width) for histogram in groups.histograms)
+    return tuple(
+        _alike(one, height, width) if one.attribute.sensitivity is None else _likely(groups, _by_category(one), 1)
+        for one in groups.histograms
+    )
 
 
 def divergence(groups: Groups, histogram: Histogram) -> NDArray[np.float64]:
@@ -190,14 +193,6 @@ def _about(groups: Groups, histogram: Histogram, chosen: NDArray[np.bool_]) -> I
 def _alike(histogram: Histogram, height: int, width: Real) -> Inference:
     attribute = histogram.attribute
     filled = np.flatnonzero(np.diff(histogram.starts))
-    if attribute.sensitivity is not None:
-        alike = histogram.categories.present[filled] == 1
-        counts = _by_category(histogram)
-        named = counts.categories[np.searchsorted(counts.classes, filled[alike])]
-        names = _category_names(attribute)
-        prior = counts.reference[named] / max(histogram.total, 1)
-        texts = tuple(names[category] for category in named.tolist())
-        return Inference(attribute.name, filled[alike], texts, prior, np.ones(len(prior)))
     lowest = histogram.values[histogram.starts[:-1][filled]]
     highest = histogram.values[histogram.starts[1:][filled] - 1]
     if isinstance(attribute, Category):

@@ -709,7 +709,7 @@ def _best_helping(rows: Rows, search: Search, rules: Rules, candidates: int, cou
             continue
         if best != NONE and scores[index] == scores[best] and _is_older(rows, slots[best], slots[index]):
             continue
-        if _helps(rows, search, rules, slots[index], count, size, mark):
+        if _helps(rows, search, rules, int(slots[index]), count, size, mark):
             best = index
     return best
 

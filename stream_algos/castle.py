@@ -264,6 +264,7 @@ class Castle(Engine):
         parameters = self.parameters
         share = rounded_share(parameters.max_share or 1)
         self._conditions = conditions_of(schema, self._models)
+        self._check_delay()
         self._packed = packed(self._conditions)
         self._rules = Rules(
             k=parameters.k,
@@ -288,6 +289,14 @@ class Castle(Engine):
             what = "a sensitive attribute has only so many values" if self.schema.sensitive else "nothing is sensitive"
             raise InfeasibleError(f"ℓ={l} cannot be reached: {what}", parameter="l", nearest=most)
         check_domains(self._models, self.schema)
+
+    def _check_delay(self) -> None:
+        """Refuse what not even a class of all rows that can be held at a time would meet."""
+        for one in self._conditions:
+            most = 1 if one.gains is None else int(one.gains.max())
+            if one.need > most * (self.parameters.delta + 1):
+                reason = f"within δ={self.parameters.delta} tuples there is never enough to meet the guarantee"
+                raise InfeasibleError(reason, parameter="delay", nearest=-(-one.need // most) - 1)
 
     @cached_property
     def _models(self) -> tuple[Model, ...]:

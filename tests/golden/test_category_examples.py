@@ -86,6 +86,16 @@ class TestWeights:
         income = Number("income", 1_000, 100_000, step=1_000, sensitivity=Sensitivity(ranges))
         assert np.bincount(income.category_of).tolist() == [20, 20, 30, 30]
 
+    def test_even_weights_are_as_far_apart_as_their_categories(self) -> None:
+        """dist(HIV, Indigestion) = 1, dist(Hepatitis, Obesity) = 1/3."""
+        weights = tables.SENSITIVITY.weights
+        assert (abs(weights[0] - weights[3]), abs(weights[1] - weights[2])) == (1, Fraction(1, 3))
+
+    def test_the_row_that_table_3_9_lost(self) -> None:
+        """Its third class is printed with a total of 3, and the three rows that are left weigh 2."""
+        left = ("Asthma", "Phthisis", "Flu")
+        assert [one[3] for one in measures(groups_of([left, (*left, "Indigestion")]))] == [2, 3]
+
     def test_one_category_weighs_one(self) -> None:
         assert Sensitivity((("a", "b"),)).weights == (1,)
 
@@ -304,6 +314,7 @@ class TestSadad31:
         values = np.array([condition.code_of(row[3]) for row in rows], np.int32)[:, None]
         table = Table(schema, np.arange(12), quasi, values)
         published = Publication.of(table, np.repeat([0, 1, 2], 4))
+        assert KAnonymity(4).holds(observed(published)).all()
         victims = table.take(np.array([0, 11]))
         assert disclosures(published, victims)[0].values == ("Viral Infection", None)
         knowing = disclosures(published, victims, {1: {"condition": ["Heart Disease"]}})
@@ -328,7 +339,9 @@ def test_similarity_of_table_3_5() -> None:
     others = ["HIV", "Indigestion", "Fever", "Headache", "Flu"]
     tree = Hierarchy.from_mapping({"any": {"stomach": stomach, "other": others}})
     values = [row[3] for row in tables.SADAD_3_4]
-    (alike,) = similarity(groups_of([values[:3], values[3:6], values[6:]], Category("condition", tree)))
+    groups = groups_of([values[:3], values[3:6], values[6:]], Category("condition", tree))
+    assert EntropyDiversity(3).achieved(groups).tolist() == pytest.approx([3, 3, 3])
+    (alike,) = similarity(groups)
     assert (alike.classes.tolist(), alike.values) == ([0, 1], ("stomach", "other"))
     salaries = [row[2] for row in tables.SADAD_3_4]
     salary = Number("salary", 40_000, 110_000, step=10_000)

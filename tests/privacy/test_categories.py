@@ -122,6 +122,16 @@ def test_against_the_definition(kind: Any, world: World) -> None:
                 assert holds[one] == expected
 
 
+@given(world=graded(), p=st.integers(1, 4))
+@settings(max_examples=30)
+def test_categories_are_stricter_than_values(world: World, p: int) -> None:
+    """Enhanced (p,α)-sensitive is (p,α)-sensitive is p-sensitive; a value that counts once weighs no more."""
+    groups = world.groups
+    assert not (PPlusSensitivity(p).holds(groups) & ~PSensitivity(p).holds(groups)).any()
+    assert not (CategoryValueWeight(p / 2).holds(groups) & ~CategoryWeight(p / 2).holds(groups)).any()
+    assert not (MaxCategoryShare(p / 4).holds(groups) & ~MaxFirstShare(p / 4).holds(groups)).any()
+
+
 def just_met(model: Any, groups: Any) -> Any:
     """The strictest of its kind that all classes meet."""
     achieved = model.achieved(groups)

@@ -109,6 +109,7 @@ def test_what_no_class_can_meet_is_suppressed() -> None:
         ({"max_category_share": 0.3}, "max_category_share", 0.3334),
         ({"max_category_share": 0.7, "reuse": True}, "reuse", "false"),
         ({"p_categories": {"each": {"weather": 2}}}, "p_categories", None),
+        ({"alpha_weight": 40.5}, "delay", 40),
     ],
     ids=str,
 )
