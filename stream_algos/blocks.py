@@ -7,7 +7,7 @@ long as the delay allows; then it is suppressed.
 
 Every class keeps the guarantee within its block: models that compare a class with a table (t, β, …) compare it with its
 block. Nothing is promised about several blocks together: somebody who knows that a person is in two of them may put the
-two classes side by side. Against that there are CASTLE (one row per person and delay) and the window algorithms.
+two classes side by side.
 
 X. Sun, Privacy Preserving Data Sharing in Data Mining Environment (thesis 2010), section 1.2.2.
 """
