@@ -7,9 +7,21 @@ long as the delay allows; then it is suppressed.
 
 Every class keeps the guarantee within its block: models that compare a class with a table (t, β, …) compare it with its
 block. Nothing is promised about several blocks together: somebody who knows that a person is in two of them may put the
-two classes side by side. Against that there are CASTLE (one row per person and delay) and the window algorithms.
+two classes side by side.
 
 X. Sun, Privacy Preserving Data Sharing in Data Mining Environment (thesis 2010), section 1.2.2.
+
+>>> import numpy as np
+>>> from microdata import Number, Schema
+>>> from stream_algos.engine import Batch
+>>> schema = Schema("person", (Number("age", 0, 99, integer=True),))
+>>> engine = Blocks(schema, size=4, table={"algorithm": "mondrian", "k": 2})
+>>> ages = np.array([[21.0], [60.0], [22.0], [61.0], [40.0]])
+>>> release = engine.push(Batch(np.arange(5), np.zeros(5), np.arange(5), ages, np.empty((5, 0), np.int32)))
+>>> sorted(zip(release.lo.ravel().tolist(), release.hi.ravel().tolist()))
+[(21.0, 22.0), (60.0, 61.0)]
+>>> engine.pending().tolist()
+[4]
 """
 
 from __future__ import annotations

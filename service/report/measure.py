@@ -55,10 +55,11 @@ from service.report.sections import (
     SquaredLoss,
     SquaredShare,
     TableReport,
+    Utility,
     ValueShare,
     Within,
 )
-from static_algos import query_errors
+from static_algos import average_class_size, discernibility, distortion_ratio, query_errors
 
 MOST_BINS = 16
 """Bars of the histogram of class sizes."""
@@ -99,6 +100,7 @@ def table_report(
         show=publication.show,
         squared_error=squared_loss(table.schema, squared_error(table.schema, table.quasi, publication.classes)),
         sizes=sizes_of(groups),
+        utility=utility_of(publication, models),
         risk=_risk(publication),
         queries=_queries(publication),
         sensitive=distributions(groups),
@@ -233,6 +235,16 @@ def sizes_of(groups: Groups) -> Sizes | None:
         fewest_persons=int(groups.persons.min()),
         largest_person_share=float((groups.most / rows).max()),
         bins=_bins(rows),
+    )
+
+
+def utility_of(publication: Publication, models: Sequence[Model]) -> Utility:
+    """Discernibility, the average class size and the distortion ratio."""
+    k = max((model.k for model in models if isinstance(model, KAnonymity)), default=None)
+    return Utility(
+        discernibility=discernibility(publication),
+        average_to_k=None if k is None else average_class_size(publication, k),
+        distortion=distortion_ratio(publication),
     )
 
 

@@ -22,6 +22,7 @@ from service.report.sections import (
     Sizes,
     SquaredLoss,
     TableReport,
+    Utility,
 )
 
 
@@ -31,7 +32,7 @@ def report_html(report: TableReport) -> str:
     cards = [
         results_card(report.results),
         measured_card(report.measured, sensitive=bool(report.sensitive)),
-        loss_card(report.loss),
+        loss_card(report.loss, report.utility),
         *([squares_card(report.squared_error)] if report.show == "mean" and report.squared_error else []),
         sizes_card(report.sizes),
         *(sensitive_card(one) for one in report.sensitive),
@@ -118,13 +119,13 @@ def measured_card(measured: list[Measure], *, sensitive: bool) -> str:
     )
 
 
-def loss_card(loss: Loss) -> str:
-    """Loss per attribute."""
+def loss_card(loss: Loss, utility: Utility | None) -> str:
+    """Loss per attribute, and what the literature measures beside it."""
     lines = [Bar(one.name, (one.loss, one.entropy)) for one in loss.attributes]
     return card(
         "Loss by attribute",
         "How much of an attribute's domain a published value covers on average, and how much of the attribute's "
-        "information is gone.",
+        f"information is gone.{_utility(utility)}",
         bars(lines, ("share of the domain", "information lost")),
     )
 
@@ -136,6 +137,17 @@ def squares_card(error: SquaredLoss) -> str:
         "Classes are shown as means",
         "How much of an attribute's variance is inside the classes, and so gone (SSE / SST)." + known,
         bars([Bar(one.name, (one.share,)) for one in error.attributes]),
+    )
+
+
+def _utility(utility: Utility | None) -> str:
+    if utility is None:
+        return ""
+    average = utility.average_to_k
+    classes = "" if average is None else f", classes are {number(average)} times k on average"
+    return (
+        f" Values were raised by {percent(utility.distortion)} of the levels of their hierarchies{classes}; "
+        f"discernibility {number(utility.discernibility)}."
     )
 
 

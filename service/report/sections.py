@@ -125,6 +125,14 @@ class Sizes(Section):
     bins: list[SizeBin]
 
 
+class Utility(Section):
+    """The measures by which the literature compares generalizations."""
+
+    discernibility: int = Field(description="for each row, with how many it is published alike, added up")
+    average_to_k: float | None = Field(description="mean rows of a class in units of k; null where k was not asked for")
+    distortion: float = Field(description="levels by which values were raised, as a share of all up to the roots")
+
+
 class RiskFigures(Section):
     """Risk that a row is traced to its person by somebody who knows that the person is in the table."""
 
@@ -195,6 +203,7 @@ class TableReport(Section):
     show: Show = Field("interval", description="how classes are published")
     squared_error: SquaredLoss | None = Field(None, description="what showing means costs, whether they are shown")
     sizes: Sizes | None = Field(description="null where no class is published")
+    utility: Utility | None = Field(None, description="null in reports of earlier versions")
     risk: Risk
     queries: QueryError
     sensitive: list[Distribution]

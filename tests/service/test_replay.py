@@ -15,6 +15,7 @@ from service.publishing.gate import Gate
 from tests.service.cli.cli_world import ITEMS, MARK, POLICY, table_text
 
 WINDOWED = "{algorithm: sabre_w, t: 0.4, k: 4, window: {size: 40, advance: 20}}"
+BLOCKS = "{algorithm: blocks, size: 30, delay: {tuples: 40}, table: {algorithm: top_down, k: 4, l: 2}}"
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ def test_refused_events_are_left_out_and_counted(portcullis: Any, events: Any) -
     assert MARK not in result.output
 
 
-@pytest.mark.parametrize("guarantee", [WINDOWED, "{algorithm: castle, k: 4, delay: {tuples: 40}}"])
+@pytest.mark.parametrize("guarantee", [WINDOWED, BLOCKS, "{algorithm: castle, k: 4, delay: {tuples: 40}}"])
 def test_refused_lines_pass_like_any_other(portcullis: Any, events: Any, guarantee: Any) -> None:
     text = table_text(90)
     (events / "policy.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee))
@@ -291,6 +292,8 @@ GUARANTEES = [
     WINDOWED,
     "{algorithm: sabre_w, t: 0.4, k: 4, window: {size: 40, advance: 20}, delay: {seconds: 0.03}}",
     "{algorithm: sabre_w, t: 0.4, k: 4, window: {seconds: 0.04, advance_seconds: 0.02}}",
+    BLOCKS,
+    "{algorithm: blocks, size: 300, seconds: 0.02, table: {algorithm: mondrian, k: 4, t: 0.4}}",
 ]
 
 

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from microdata import Boxes, Category, InfeasibleError, Number, PersonSource, Publication, Schema, Table
 from static_algos import Mondrian, utility
 from static_algos._utility_kernels import count_rows, estimate
-from static_algos.utility import median_query_error, olap_divergence, query_errors
+from static_algos.recoding import recodings
+from static_algos.utility import (
+    average_class_size,
+    discernibility,
+    distortion_ratio,
+    median_query_error,
+    olap_divergence,
+    query_errors,
+)
 from tests.worlds import DEBT, ILLNESS, QUASI, random_table, tables
 
 AGE = Number("age", 0, 9, integer=True)
@@ -208,3 +216,51 @@ def test_a_cube_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(utility, "MOST_CELLS", 10)
     with pytest.raises(InfeasibleError, match="level"):
         olap_divergence(Publication.of(random_table(10, 5), np.zeros(10, int)))
+
+
+@settings(max_examples=40)
+@given(publications())
+def test_discernibility_counts_pairs_of_rows_that_look_alike(publication: Any) -> None:
+    classes = publication.classes.tolist()
+    alike = sum(one == other if one >= 0 else 1 for one in classes for other in classes)
+    assert discernibility(publication) == alike
+    sizes = publication.sizes
+    assert average_class_size(publication, 2) == (sizes.mean() / 2 if len(sizes) else None)
+
+
+def raised_by_hand(attribute: Any, value: float, lo: float, hi: float) -> Any:
+    """Steps from a leaf up to the first node that covers a range, and up to the root."""
+    tree = attribute.hierarchy
+    node, steps, reached = int(tree.leaf_nodes[int(value)]), 0, None
+    while node >= 0:
+        if reached is None and tree.first[node] <= lo and tree.last[node] >= hi:
+            reached = steps
+        node, steps = int(tree.parent[node]), steps + 1
+    return reached, steps - 1
+
+
+@settings(max_examples=40)
+@given(publications(tuple(one for one in QUASI if isinstance(one, Category))))
+def test_distortion_climbs_hierarchies_step_by_step(publication: Any) -> None:
+    table = publication.table
+    raised = total = 0
+    for row, number in enumerate(publication.classes.tolist()):
+        for a, attribute in enumerate(table.schema.quasi):
+            lo, hi = (publication.boxes.lo[number, a], publication.boxes.hi[number, a]) if number >= 0 else (0, 0)
+            steps, whole = raised_by_hand(attribute, table.quasi[row, a], lo, hi)
+            raised, total = raised + (steps if number >= 0 else whole), total + whole
+    assert distortion_ratio(publication) == pytest.approx(raised / total if total else 0)
+
+
+@pytest.mark.parametrize("attribute", [AGE, SCORE, Number("age", 17, 90, integer=True), Number("pay", 0, 100, step=8)])
+def test_distortion_of_numbers_is_that_of_their_levels(attribute: Any) -> None:
+    table = random_table(60, 3, (attribute,), ())
+    (recoded,) = recodings(table, 4, {})
+    ratios = []
+    for level in recoded.levels:
+        groups = level.group[recoded.codes]
+        boxes = Boxes(table.schema, level.lo[:, None], level.hi[:, None])
+        ratios.append(distortion_ratio(Publication(table, groups, boxes)))
+    assert ratios[0] == 0
+    assert ratios[-1] == 1
+    assert ratios == sorted(ratios)

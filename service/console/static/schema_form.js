@@ -52,8 +52,9 @@ function group(name, schema, definitions, given, hint) {
 /** A bare value or a mapping, say: one of them is shown at a time. */
 function choiceOfForms(name, allowed, definitions, given, required, hint) {
   const mappingGiven = given !== null && typeof given === "object";
+  const algorithm = (one) => one.properties?.algorithm?.const;
   const first = Math.max(
-    allowed.findIndex((one) => Boolean(one.properties) === mappingGiven),
+    allowed.findIndex((one) => Boolean(one.properties) === mappingGiven && algorithm(one) === given?.algorithm),
     0,
   );
   const bodies = allowed.map((one, place) => {
@@ -64,7 +65,11 @@ function choiceOfForms(name, allowed, definitions, given, required, hint) {
     "select",
     { id: newId("form") },
     allowed.map((one, place) =>
-      h("option", { value: place, selected: place === first }, one.properties ? "in detail" : "a number"),
+      h(
+        "option",
+        { value: place, selected: place === first },
+        algorithm(one) ?? (one.properties ? "in detail" : "a number"),
+      ),
     ),
   );
   const show = () =>

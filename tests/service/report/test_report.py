@@ -48,6 +48,11 @@ def test_every_number_is_the_one_counted_by_hand() -> None:
     assert (age.lm, age.unsuppressed) == (pytest.approx(0.16), 1)
     assert (report.sizes.classes, report.sizes.smallest, report.sizes.largest) == (2, 2, 3)
     assert report.sizes.largest_person_share == 0.5
+    # Ages of 100 have widths of 12.5, 25 and 50 below the whole domain: 10 is on the first level, 20 on the second.
+    assert report.utility.distortion == pytest.approx((2 * 1 + 3 * 2 + 1 * 4) / (6 * 4))
+    assert (report.utility.discernibility, report.utility.average_to_k) == (2 * 2 + 3 * 3 + 6, 2.5 / 2)
+    assert "classes are 1.25 times k on average; discernibility 19" in report_html(report)
+    assert made(publication, TCloseness(0.9)).utility.average_to_k is None
     assert [(one.first, one.last, one.classes, one.rows) for one in report.sizes.bins] == [(2, 2, 1, 2), (3, 3, 1, 3)]
     assert report.risk.before.highest == 1
     assert (report.risk.after.highest, report.risk.after.average) == (0.5, pytest.approx(2 / 5))
