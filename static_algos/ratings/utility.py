@@ -68,7 +68,7 @@ def utility(publication: RatingsPublication, *, seed: int = 0) -> Utility:
         rows = np.sort(generator.choice(rows, PERSONS, replace=False))
     width = len(before.names)
     dense = [one.open.take(rows).dense(items, width) for one in (before, after)]
-    item_means, neighbours = _recommenders(*dense, before.scale.step, generator)
+    item_means, neighbours = _recommenders(dense[0], dense[1], before.scale.step, generator)
     return Utility(
         mean_error=_mean_error(*means),
         count_error=count_error(before, after, generator),
@@ -90,7 +90,7 @@ def most_rated(ratings: Ratings, most: int) -> NDArray[np.int64]:
 
 def _sums(ratings: Ratings, power: int) -> NDArray[np.float64]:
     values = ratings.scale.values(ratings.open.values).astype(np.float64) ** power
-    return np.bincount(ratings.open.items, values, minlength=len(ratings.names))
+    return np.bincount(ratings.open.items, values, minlength=len(ratings.names)).astype(np.float64)
 
 
 def _means(ratings: Ratings) -> NDArray[np.float64]:
