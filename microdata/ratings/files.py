@@ -298,7 +298,7 @@ def _joined(schema: RatingSchema, found: _Found) -> Ratings:
     found.refuse_for(told, "twice", said, np.unique(rows[twice]))
     fine = ~np.isin(rows, rows[twice])
     codes, index = np.unique(persons[fine], return_inverse=True)
-    return Ratings.of(schema, names, codes, index.astype(np.int64), items[fine], values[fine])
+    return Ratings.of(schema, names, codes, index.astype(np.int64), items[fine], values[fine].astype(np.int64))
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------

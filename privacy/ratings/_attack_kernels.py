@@ -20,7 +20,7 @@ def rating_of(
             low = middle + 1
         else:
             high = middle
-    return np.int64(values[low]) if low < starts[row + 1] and items[low] == item else np.int64(0)
+    return int(values[low]) if low < starts[row + 1] and items[low] == item else 0
 
 
 @kernel

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
+from typing import Protocol
 
 from markupsafe import Markup
 
 from service.report.figures import Bar, bars, bullet, card, facts, histogram, number, parts, percent, tile
-from service.report.replay_sections import ReplayReport
 from service.report.sections import (
     Asked,
     Distribution,
@@ -55,7 +55,27 @@ def group(kind: str, members: Iterable[str]) -> str:
     return str(parts().group(kind, [Markup(one) for one in members]))  # noqa: S704 - made of escaped parts
 
 
-def header(report: TableReport | ReplayReport, title: str) -> str:
+class Headed(Protocol):
+    """A report of anything, as far as its header goes."""
+
+    @property
+    def asked(self) -> Asked:
+        """What was asked for."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is kept."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it was made with a seed."""
+
+
+def header(report: Headed, title: str) -> str:
     """What was asked, how it went, and whether the result may be released."""
     asked = ", ".join(
         f"{name} = {_short(value)}" for name, value in report.asked.parameters.items() if value not in (None, {}, [])

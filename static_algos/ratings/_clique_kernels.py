@@ -176,7 +176,7 @@ def cheapest_groups(
         for place in range(left):
             total = 0
             for column in range(width):
-                total += abs(np.int64(block[alive[place], column]) - np.int64(block[seed, column]))
+                total += abs(int(block[alive[place], column]) - int(block[seed, column]))
             distance[place] = total
         # The nearest so many, in the order of `alive`: a threshold by counting distances, then those below it first.
         most = min(max(TRIED, 2 * k), left)
@@ -197,7 +197,7 @@ def cheapest_groups(
         for _ in range(k - 1):
             for column in range(width):
                 window_costs(counts[column], steps, costs[column])
-            best, least = -1, np.int64(2**62)
+            best, least = -1, 2**62
             for place in range(found):
                 row = chosen[place]
                 if label[row] >= 0:

@@ -193,7 +193,7 @@ def group_cost(
         if spans(column) > steps:
             recode_column(column, steps, CLIP, size, places)
         for member in range(len(column)):
-            cost += abs(np.int64(column[member]) - np.int64(old[member])) - np.int64(old[member])
+            cost += abs(int(column[member]) - int(old[member])) - int(old[member])
     return cost
 
 

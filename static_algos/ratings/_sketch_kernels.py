@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from microdata.compile import kernel
 from privacy.ratings._neighbour_kernels import mix, popcount
 
-REACH = 12
+REACH = 64
 """Neighbours on either side that are looked at in each order."""
 
 

@@ -93,8 +93,8 @@ class Lending:
                     change = with_person + cost([*rest, spare])
                     yield _Offer(change, (order := order + 1), person, number, spare, -1)
         for number, other in enumerate(self.needy):
-            change = cost([*members, *other]) / len(other)
-            yield _Offer(change, (order := order + 1), -1, -1, -1, number)
+            each = cost([*members, *other]) / len(other)
+            yield _Offer(each, (order := order + 1), -1, -1, -1, number)
 
     def _accept(self, offer: _Offer, members: list[int]) -> None:
         if offer.needy >= 0:

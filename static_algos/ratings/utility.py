@@ -68,7 +68,7 @@ def utility(publication: RatingsPublication, *, seed: int = 0) -> Utility:
         rows = np.sort(generator.choice(rows, PERSONS, replace=False))
     width = len(before.names)
     dense = [one.open.take(rows).dense(items, width) for one in (before, after)]
-    item_means, neighbours = _recommenders(*dense, before.scale.step, generator)
+    item_means, neighbours = _recommenders(dense[0], dense[1], before.scale.step, generator)
     return Utility(
         mean_error=_mean_error(*means),
         count_error=count_error(before, after, generator),
@@ -90,7 +90,7 @@ def most_rated(ratings: Ratings, most: int) -> NDArray[np.int64]:
 
 def _sums(ratings: Ratings, power: int) -> NDArray[np.float64]:
     values = ratings.scale.values(ratings.open.values).astype(np.float64) ** power
-    return np.bincount(ratings.open.items, values, minlength=len(ratings.names))
+    return np.bincount(ratings.open.items, values, minlength=len(ratings.names)).astype(np.float64)
 
 
 def _means(ratings: Ratings) -> NDArray[np.float64]:
@@ -168,9 +168,19 @@ def _subset(size: int, allowed: int, generator: np.random.Generator) -> NDArray[
 
 
 def _moved(before: NDArray[np.int16], after: NDArray[np.int16]) -> float:
-    """Share of rows that k-means puts elsewhere, begun with the same rows both times; missing ratings count 0."""
+    """Share of rows that k-means puts elsewhere, begun with the same rows both times; missing ratings count 0.
+
+    Which cluster is which after that goes by the rows that they share, the largest share first.
+    """
     first = np.linspace(0, len(before) - 1, CLUSTERS).round().astype(np.int64)
-    return float((_clusters(before, first) != _clusters(after, first)).mean())
+    shared = np.zeros((CLUSTERS, CLUSTERS), np.int64)
+    np.add.at(shared, (_clusters(before, first), _clusters(after, first)), 1)
+    stayed = 0
+    for _ in range(CLUSTERS):
+        one, other = np.unravel_index(int(shared.argmax()), shared.shape)
+        stayed += int(shared[one, other])
+        shared[one, :], shared[:, other] = 0, 0
+    return 1 - stayed / len(before)
 
 
 def _clusters(rows: NDArray[np.int16], first: NDArray[np.int64]) -> NDArray[np.int64]:

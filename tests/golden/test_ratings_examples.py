@@ -129,7 +129,7 @@ def test_recoding_as_published(rows: Any, expected: Any, epsilon: int) -> None:
 
 
 def test_groups_and_distortion() -> None:
-    majority = {"null_policy": "majority"}
+    majority: Any = {"null_policy": "majority"}
     assert grouped(TABLE_1, 2, 1, high=6, **majority)[::2] == ({(4, 5), (1, 2, 3)}, 8)
     assert grouped(TABLE_2, 2, 2, **majority)[::2] == ({(1, 2), (3, 4), (5, 6)}, 0)
     groups, after, distortion = grouped(TABLE_2, 3, 2, **majority)

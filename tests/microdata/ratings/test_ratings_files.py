@@ -163,7 +163,8 @@ def test_persons_leave_under_random_numbers_in_random_order(tmp_path: Path) -> N
     texts = []
     for words in (None, None, seeded_words(1), seeded_words(1)):
         out = tmp_path / "out.csv"
-        write_ratings(ratings, out, **({} if words is None else {"words": words}))
+        chosen: Any = {} if words is None else {"words": words}
+        write_ratings(ratings, out, **chosen)
         texts.append(out.read_text())
         lines = texts[-1].splitlines()[1:]
         assert [line.split(",")[0] for line in lines] == [str(number) for number in range(1, 51)]

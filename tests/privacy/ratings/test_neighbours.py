@@ -25,6 +25,7 @@ from privacy.ratings import (
     neighbourhoods,
     pairwise_counts,
     preference_attack,
+    sensitive_dissimilarity,
     slices,
 )
 from tests.privacy.ratings.rating_worlds import neighbours, survey, tables
@@ -85,7 +86,9 @@ def test_what_follows_from_the_definition(rows: Any) -> None:
 
 
 def test_dissimilarity_of_what_is_missing() -> None:
-    assert [dissimilarity(*one, 5) for one in ((None, None), (None, 1), (4, None), (1, 4))] == [0, 5, 5, 3]
+    pairs = ((None, None), (None, 1), (4, None), (1, 4))
+    assert [dissimilarity(one, other, 5) for one, other in pairs] == [0, 5, 5, 3]
+    assert [sensitive_dissimilarity(one, other, 5) for one, other in pairs] == [5, 5, 5, 3]
 
 
 def test_findings_name_how_many_fail() -> None:
