@@ -50,12 +50,15 @@ from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
 from static_algos.catalogue import Parameters
 from static_algos.datafly import Cells
 from static_algos.full_domain import publish
-from static_algos.partitions import Cost, cut_optimally, cut_quantiles
+from static_algos.partitions import Cost, cut_evenly, weigh_counted
 from static_algos.proof import proven
 from static_algos.recoding import Level, Recoding, recodings
 
 LEAST_WEIGHT = 1e-6
 """Of a column that does not count in the loss."""
+BISECTIONS = 100
+FEW_VALUES = 1 << 16
+"""So many values of a grid are always counted one by one."""
 
 
 class BudgetParameters(Parameters):
@@ -157,20 +160,19 @@ def allocate(domains: Sequence[int], weights: Sequence[float], combinations: flo
     >>> allocate([2, 20_000, 100_000], [1, 1, 1], 2.4e6)
     [2, 1095, 1095]
     """
-    shares = [1.0] * len(domains)
-    free, left = list(range(len(domains))), math.log(min(combinations, math.prod(domains)))
-    while free:
-        # Logarithms: products of many domains would overflow.
-        rest = (left - sum(math.log(weights[i]) for i in free)) / len(free)
-        settled = {i: domains[i] for i in free if math.log(weights[i]) + rest >= math.log(domains[i])}
-        settled = settled or {i: 1 for i in free if math.log(weights[i]) + rest < 0}
-        shares = [
-            settled.get(i, math.exp(math.log(weights[i]) + rest) if i in free else one) for i, one in enumerate(shares)
-        ]
-        left -= sum(math.log(one) for one in settled.values())
-        free = [i for i in free if i not in settled] if settled else []
-    values = [max(math.floor(share), 1) for share in shares]
-    # What rounding down has left over, to whom it helps most; this also mends the last digit of a logarithm.
+    low, high = -np.log(np.max(weights)), float(np.max(np.log(domains) - np.log(weights)))
+    wanted = math.log(combinations)
+    # Shares are weights times one factor, within 1 and the domain; their product grows with it. In logarithms, since
+    # products of many domains would overflow.
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        within = np.clip(np.log(weights) + middle, 0.0, np.log(domains)).sum() <= wanted
+        low, high = (middle, high) if within else (low, middle)
+    shares = np.exp(np.clip(np.log(weights) + low, 0.0, np.log(domains)))
+    values = [max(math.floor(share), 1) for share in shares.tolist()]
+    while math.prod(values) > combinations:  # by the last digit of a logarithm
+        values[int(np.argmax(values))] -= 1
+    # What rounding down has left over, to whom it helps most.
     for i in sorted(range(len(values)), key=lambda i: values[i] * (values[i] + 1) / weights[i]):
         more = math.prod(values) // values[i] * (values[i] + 1)
         values[i] += values[i] < domains[i] and more <= combinations
@@ -206,6 +208,16 @@ def _domain(attribute: Attribute, column: NDArray[np.float64]) -> int:
     return attribute.size or max(len(np.unique(column)), 1)
 
 
+def _counted(attribute: Number, column: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Values that occur, ascending, and how often; without sorting where there is a grid."""
+    if attribute.size is None or attribute.size > max(len(column), FEW_VALUES):
+        return np.unique(column, return_counts=True)
+    places = np.rint((column - attribute.low) / (attribute.grid or 1.0)).astype(np.int64)
+    counts = np.bincount(places, minlength=attribute.size)
+    known = np.flatnonzero(counts)
+    return attribute.on_grid(known), counts[known]
+
+
 def _climbed(attribute: Category, column: NDArray[np.float64], budget: int) -> Recoding:
     """A category from the lowest level on that the budget allows."""
     rows, schema = len(column), Schema(PersonSource.ROW, (attribute,))
@@ -220,12 +232,13 @@ def _climbed(attribute: Category, column: NDArray[np.float64], budget: int) -> R
 
 def _cut(attribute: Number, column: NDArray[np.float64], budget: int, cost: Cost) -> Recoding:
     """A number in so many intervals, which cover its domain, or as it is; then two, four and more of them together."""
-    if budget >= _domain(attribute, column):
-        firsts = np.unique(column)
+    values, counts = _counted(attribute, column)
+    if budget >= (attribute.size or len(values)):
+        firsts = values
         lo, hi = firsts, np.minimum(firsts + (attribute.step or 0.0), attribute.high)
     else:
-        least = math.ceil(len(column) / budget)
-        firsts = cut_quantiles(column, least) if cost == "rank" else cut_optimally(column, least, cost)[0]
+        rows = math.ceil(len(column) / budget)
+        firsts = cut_evenly(values, counts, rows) if cost == "rank" else weigh_counted(values, counts, rows, cost)[0]
         # Whole numbers leave a gap between two intervals; others touch.
         gap = 1.0 if attribute.integer and attribute.step is None else 0.0
         lo, hi = np.append(attribute.low, firsts[1:]), np.append(firsts[1:] - gap, attribute.high)

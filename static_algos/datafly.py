@@ -212,8 +212,7 @@ class Cells:
         schema, blocks = self.table.schema, len(partition.levels)
         classes = np.empty(len(self.table), np.int32)
         classes[partition.rows] = np.repeat(np.arange(blocks), np.diff(partition.starts))
-        smallest = Boxes.around(schema, self.table.quasi, classes, blocks)
-        boxes = smallest if self.minimal else self._shown(partition)
+        boxes = self._shown(partition) if not self.minimal else Boxes.around(schema, self.table.quasi, classes, blocks)
         names = [attribute.name for attribute in schema.quasi]
         shares = (np.diff(partition.starts) @ hidden_cells(boxes) / max(len(self.table), 1)).tolist()
         details = {

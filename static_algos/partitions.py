@@ -61,15 +61,19 @@ def cut_quantiles(values: ArrayLike, k: int) -> NDArray[np.float64]:
     >>> cut_quantiles([1, 1, 1, 2, 3, 4, 5], 2)
     array([1., 2., 4.])
     """
-    return _quantile_cuts(*np.unique(np.asarray(values, np.float64), return_counts=True), k)
+    distinct, counts = np.unique(np.asarray(values, np.float64), return_counts=True)
+    starts = np.searchsorted(distinct, cut_evenly(distinct, counts, k))
+    return _joined(distinct, starts, np.concatenate(([0], np.cumsum(counts))), k)
 
 
-def _quantile_cuts(distinct: NDArray[np.float64], counts: NDArray[np.int64], k: int) -> NDArray[np.float64]:
-    """Groups are closed at the end of a run of equal values; what is left too small joins the group before."""
-    rows = np.concatenate(([0], np.cumsum(counts)))
-    wanted = quantile_groups(int(rows[-1]), k)
-    starts = np.unique(np.searchsorted(rows[:-1], wanted))
-    return _joined(distinct, starts[starts < len(distinct)], rows, k)
+def cut_evenly(distinct: NDArray[np.float64], counts: NDArray[np.int64], k: int) -> NDArray[np.float64]:
+    """The same from ascending values and how often each occurs; intervals have about k of the values, some fewer.
+
+    A group is closed at the end of a run of equal values.
+    """
+    rows = np.cumsum(counts) - counts
+    starts = np.unique(np.searchsorted(rows, quantile_groups(int(counts.sum()), k)))
+    return distinct[starts[starts < len(distinct)]]
 
 
 def _joined(
@@ -94,7 +98,13 @@ def cut_optimally(values: ArrayLike, k: int, cost: Cost) -> tuple[NDArray[np.flo
     (array([1., 7.]), 2.5)
     (array([1., 7.]), 9.5)
     """
-    distinct, counts = np.unique(np.asarray(values, np.float64), return_counts=True)
+    return weigh_counted(*np.unique(np.asarray(values, np.float64), return_counts=True), k, cost)
+
+
+def weigh_counted(
+    distinct: NDArray[np.float64], counts: NDArray[np.int64], k: int, cost: Cost
+) -> tuple[NDArray[np.float64], float]:
+    """The same from ascending values and how often each occurs."""
     if len(distinct) * min(len(distinct), k) > MOST_STEPS:
         raise InfeasibleError(
             f"{len(distinct)} distinct values in parts of {k} are too many to weigh", parameter="cost", nearest="rank"

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microdata import EXAMPLE_QUASI, Cancelled, InfeasibleError, Number, Publication, example_table
-from privacy import KAnonymity
-from static_algos import Datafly, Ogf, OrderSearch, Parameters, StaticAlgorithm
+from privacy import KAnonymity, linking
+from static_algos import Budget, Datafly, Ogf, OrderSearch, Parameters, StaticAlgorithm
 from static_algos.datafly import cells_of
 from static_algos.ogf import BestOfAll, Price
 from static_algos.orders import crossed, loss_along, reordered
@@ -44,6 +44,20 @@ def test_too_many_columns_for_all_orders() -> None:
     with pytest.raises(InfeasibleError) as refusal:
         Ogf(k=2, search="exhaustive").anonymize(example_table(20, 1, quasi, ()))
     assert (refusal.value.parameter, refusal.value.nearest) == ("search", "genetic")
+
+
+@pytest.mark.parametrize(
+    "algorithm", [Datafly(k=6), Ogf(k=6, recode="generalize"), Budget(k=6), Budget(k=6, short="suppress")]
+)
+def test_nobody_is_linked_to_fewer_than_k_rows(algorithm: Any) -> None:
+    """The attacker knows all quasi-identifiers of everybody in the table."""
+    table = example_table(200, 2)
+    found = algorithm.anonymize(table, seed=1)
+    linked = linking(found.boxes.widened(), found.sizes, table.take(found.classes >= 0))
+    assert linked.rows.min() >= 6
+    # The same attack on the table itself, to see that it would find somebody.
+    bare = Publication.of(table, np.arange(len(table)))
+    assert len(linking(bare.boxes, bare.sizes, table).singled_out)
 
 
 def distance(order: Any) -> float:
