@@ -14,6 +14,7 @@ from privacy.k_anonymity import KAnonymity, MaxShare
 from privacy.keys import KEYS, Form, Key, OneOf, Part
 from privacy.likeness import BetaLikeness, Likeness, RangeLikeness, SemanticLikeness
 from privacy.model import Groups, Histogram, Model, SensitiveModel
+from privacy.over_time import KOverTime, Lineages, Record, Sightings, candidates
 from privacy.risk import Risk, Risks, risks, risks_before
 
 if typing.TYPE_CHECKING:
@@ -46,21 +47,26 @@ __all__ = [
     "Histogram",
     "Inference",
     "KAnonymity",
+    "KOverTime",
     "Key",
     "Likeness",
+    "Lineages",
     "Linking",
     "MaxShare",
     "Model",
     "OneOf",
     "Part",
     "RangeLikeness",
+    "Record",
     "RecursiveDiversity",
     "Risk",
     "Risks",
     "SemanticLikeness",
     "SensitiveModel",
+    "Sightings",
     "TCloseness",
     "audit",
+    "candidates",
     "check",
     "check_able",
     "check_domains",
