@@ -38,6 +38,7 @@ from privacy.k_anonymity import KAnonymity, MaxShare
 from privacy.keys import KEYS, Form, Key, OneOf, Part
 from privacy.likeness import BetaLikeness, Likeness, RangeLikeness, SemanticLikeness
 from privacy.model import Groups, Histogram, Model, SensitiveModel
+from privacy.over_time import KOverTime, Lineages, Record, Sightings, candidates
 from privacy.risk import Risk, Risks, risks, risks_before
 
 if typing.TYPE_CHECKING:
@@ -74,10 +75,12 @@ __all__ = [
     "Histogram",
     "Inference",
     "KAnonymity",
+    "KOverTime",
     "Key",
     "LargestShare",
     "LeastWeight",
     "Likeness",
+    "Lineages",
     "Linking",
     "MaxCategoryShare",
     "MaxFirstShare",
@@ -88,13 +91,16 @@ __all__ = [
     "PSensitivity",
     "Part",
     "RangeLikeness",
+    "Record",
     "RecursiveDiversity",
     "Risk",
     "Risks",
     "SemanticLikeness",
     "SensitiveModel",
+    "Sightings",
     "TCloseness",
     "audit",
+    "candidates",
     "check",
     "check_able",
     "check_domains",

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Publication, Published, Table, published_of, table_loss
+from microdata import InfeasibleError, Publication, Published, Table, published_of, table_loss
 from privacy.model import Groups, Model
 from privacy.outsider import match, published_groups
 
@@ -89,6 +89,8 @@ def audit(
     class's box tell the fewest persons that it can be about; a table of means has no boxes, so that any rows of the
     original may be behind a class. Without the table, every row counts as a person.
     """
+    models = tuple(models)
+    _refuse_history(models)
     if isinstance(published, Publication):
         if isinstance(original, Table) and _same_rows(original, published.table):
             return _audit_publication(original, published, models)
@@ -97,6 +99,17 @@ def audit(
         return _audit_published(original, published, models)
     groups = published_groups(published, original)
     return _summary(models, groups, _undeclared(published), published, persons="rows")
+
+
+def _refuse_history(models: Iterable[Model]) -> None:
+    """No published table shows whose rows it has, so nobody can tie them together."""
+    for model in models:
+        if model.checked_on == "history":
+            raise InfeasibleError(
+                f"{model.name} is about all rows of a person together, and a published file does not show whose rows "
+                "it has; a replay checks it before anything is written",
+                parameter=model.parameter,
+            )
 
 
 def _same_rows(original: Table, table: Table) -> bool:

@@ -107,6 +107,8 @@ class Groups:
     """Rows of the person with the most rows, of each class."""
     histograms: tuple[Histogram, ...]
     """One per sensitive attribute."""
+    company: NDArray[np.int64] | None = None
+    """Persons behind each class over time, with rows in it or without; None where nobody keeps a record."""
 
     def __len__(self) -> int:
         return len(self.rows)

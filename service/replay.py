@@ -30,13 +30,14 @@ from microdata import (
     silent,
     words,
 )
+from privacy import Groups, Record
 from service.codec import Events, JsonCodec, read_events
 from service.policy import Policy
 from service.publishing.departure import Departure
 from service.publishing.gate import Gate, box_key
 from service.publishing.messages import MessageEncoder, shown
 from service.publishing.rows import Rows
-from service.report import Asked, DelayBin, Delays, Point, Refused, ReplayReport, Result, squared_loss
+from service.report import Asked, DelayBin, Delays, Linked, Point, Refused, ReplayReport, Result, squared_loss
 from stream_algos import Batch, Engine, InOrder, Release, Workload
 
 BATCH = 1 << 14
@@ -108,6 +109,7 @@ class Tally:
         none = np.zeros(len(release.suppressed))
         self.course.add(step.events_at(release.given_up), none, none, none + 1, none)
         self.lost += float(lost.sum())
+        self.totals["at_once"] += int((np.repeat(release.decided, sizes) == release.members).sum())
         self.totals["clusters"] += int((~release.reused).sum())
         self.totals.update(
             released=int(sizes.sum()), suppressed=len(release.suppressed), reused=int(sizes[release.reused].sum())
@@ -159,9 +161,11 @@ class Replay:
         self.engine: Engine = policy.engine(words=words(seed), asked=asked.shuffled())
         self._in_order = InOrder(len(policy.schema.quasi)) if asked.in_order else None
         self.tally = Tally()
+        self.linked: Linked | None = None
         self._workload = Workload(self.schema) if queries else None
         self.refused: Counter[tuple[str, Reason]] = Counter()
         self._gate = Gate(self.schema, self.engine.models())
+        self._record = Record() if self.engine.remembers else None
         self._rows = Rows.empty(self.schema)
         self._published: dict[int, tuple[bytes, bytes]] = {}
         self._pushed = 0
@@ -188,6 +192,20 @@ class Replay:
         if not self.tally.totals["events"]:
             raise DataError(self._all_refused())
         self._leave(self._decided(Batch.empty(self.schema), self.engine.flush()), out)
+        self._link()
+
+    def _link(self) -> None:
+        """Tie the rows of a sample of persons together, as an attacker would, and count who could be meant."""
+        if self._record is None:
+            return
+        persons, left = self._record.linked()
+        groups = Groups(left, left, left, (), left)
+        over_time = [model for model in self.engine.models() if model.checked_on == "history"]
+        failing = int((~np.logical_and.reduce([model.holds(groups) for model in over_time])).sum())
+        if failing:
+            raise GuaranteeError(f"linked rows leave too few persons for {failing} of {len(persons)}; nothing is kept")
+        if len(persons):
+            self.linked = Linked(persons=len(persons), fewest=int(left.min()), median=float(np.median(left)))
 
     def _taken(self, events: Events) -> Iterator[tuple[Batch, int]]:
         """The events of one part of the file in batches for the engine, each with the last position that has passed.
@@ -199,6 +217,8 @@ class Replay:
         self._rows.append(events, events.positions / self.rate)
         self.tally.totals["events"] += len(events)
         batch = self._rows.batch(at)
+        if self._record:
+            self._record.take(batch.positions, batch.persons, batch.quasi)
         if self._workload:
             self._workload.take(batch)
         last = int(max(events.positions.max(initial=-1), *(refused.offset for refused in events.refused), -1))
@@ -226,6 +246,9 @@ class Replay:
         self.tally.decided(self.schema, step)
         if self._squares:
             self._squares.add(self._rows.quasi[self._rows.find(release.members)], release.cluster_of())
+        if self._record and len(release):
+            cluster, found = release.cluster_of(), self._rows.find(release.members)
+            self._record.publish(release.members, self._rows.persons[found], release.lo[cluster], release.hi[cluster])
         if self._workload:
             self._workload.decided(self._seen(release))
         self._remember(step)
@@ -272,7 +295,7 @@ class Replay:
         )
 
     def report(self, seconds: float) -> ReplayReport:
-        """What was asked and what came of it; that it holds, since a cluster that the gate refuses ends the replay."""
+        """What was asked and what came of it; that it holds, since whatever the gate refuses ends the replay."""
         tally, totals, achieved = self.tally, self.tally.totals, self._gate.achieved
         decided = totals["released"] + totals["suppressed"]
         return ReplayReport(
@@ -305,6 +328,8 @@ class Replay:
                 for model in self.engine.models()
             ],
             largest_share=self._gate.largest_share,
+            at_once=totals["at_once"] / totals["released"] if totals["released"] else None,
+            linked=self.linked,
             loss=tally.loss(),
             show=self.policy.show,
             squared_error=squared_loss(self.schema, self._squares.error()) if self._squares else None,

@@ -7,6 +7,7 @@ from stream_algos.burel_w import BurelW
 from stream_algos.castle import Castle
 from stream_algos.castle_arrival import ArrivalCastle
 from stream_algos.castle_deadline import DeadlineCastle
+from stream_algos.cohorts import Cohorts
 from stream_algos.dynamic_group import DynamicGroup
 from stream_algos.engine import STREAM_ALGORITHMS, Batch, Engine, Hold, Release, Snapshot, StreamParameters
 from stream_algos.incognito_w import IncognitoW
@@ -21,6 +22,7 @@ __all__ = [
     "Blocks",
     "BurelW",
     "Castle",
+    "Cohorts",
     "DeadlineCastle",
     "DynamicGroup",
     "Engine",

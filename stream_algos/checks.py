@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from microdata import EXAMPLE_SENSITIVE, DataError, InfeasibleError, Schema, SchemaError, seeded_words
 from static_algos import Entry
 from stream_algos.engine import STREAM_ALGORITHMS, Batch, Engine, Hold
-from stream_algos.observing import Observer, cut, example_stream
+from stream_algos.observing import Observer, cut, example_stream, steady
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,9 @@ def the_models_hold_and_no_row_is_lost(case: StreamCase) -> None:
 
 
 def most_rows_are_released(case: StreamCase) -> None:
-    """Most rows are released."""
+    """Most rows are released; by an engine that knows persons again, where these stay what they are."""
     for schema, batch in case.streams():
-        observer = case.observer(schema).run(batch)
+        observer = case.observer(schema).run(steady(batch) if case.engine.remembers else batch)
         assert len(observer.release.members) > 0.7 * len(batch)
 
 
@@ -333,8 +333,9 @@ def clusters_are_shuffled(case: StreamCase) -> None:
     release = case.observer(schema).run(batch).release
     parts = np.split(release.members, release.starts[1:-1])
     assert any((np.diff(part) < 0).any() for part in parts)
-    assert len(np.unique(release.ids)) > len(release) // 2
-    assert release.ids.max() > 2**60
+    fresh = release.ids[~release.reused]
+    assert len(np.unique(fresh)) == len(fresh)
+    assert fresh.max() > 2**60
 
 
 def memory_stays_flat(case: StreamCase) -> None:

@@ -2,7 +2,7 @@
 
 An engine never sees names, topics or raw text. It knows rows by their position (growing integers; what is left out
 counts as passed) and a release names positions only; who pushed the rows joins them again. A snapshot holds no row
-either: `restore` is given them, re-read from the input.
+either: `restore` is given them, re-read from the input. Only an engine that knows persons again keeps values of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from privacy import Model, check_able
 from static_algos import Catalogue, Parameters, parse
 
 Snapshot: TypeAlias = Mapping[str, NDArray[Any]]
-"""Arrays by name: positions, take-times, published boxes and ids, losses; never a raw value or a person."""
+"""Arrays by name: positions, take-times, published boxes and ids, losses.
+
+Never a raw value or a person, but of an engine that `remembers`: then it must be kept as a secret.
+"""
 
 MOST_ROWS = 10_000_000
 """Most rows that an engine can be asked to hold: some gigabytes."""
@@ -100,11 +103,20 @@ class Release:
     """Last position that had been taken when each cluster was decided; -1 where nobody noted it."""
     given_up: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     """The same for each suppressed row."""
+    company: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    """Persons that stand behind each cluster, with rows in it or without; -1 where only its own rows do."""
+    parents: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    """Id of the cluster whose persons published together before these did; 0 for none."""
 
     def __post_init__(self) -> None:
-        for name, count in (("decided", len(self.ids)), ("given_up", len(self.suppressed))):
+        for name, count, missing in (
+            ("decided", len(self.ids), np.int64(-1)),
+            ("given_up", len(self.suppressed), np.int64(-1)),
+            ("company", len(self.ids), np.int64(-1)),
+            ("parents", len(self.ids), np.uint64(0)),
+        ):
             if len(getattr(self, name)) != count:
-                object.__setattr__(self, name, np.full(count, -1))
+                object.__setattr__(self, name, np.full(count, missing))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -166,6 +178,8 @@ class Release:
             suppressed=nothing,
             decided=self.decided[clusters],
             given_up=nothing,
+            company=self.company[clusters],
+            parents=self.parents[clusters],
         )
 
 
@@ -238,6 +252,9 @@ class Engine(ABC):
     """Every privacy model that it can guarantee; the parameters decide which of them `models` returns."""
     windowed: ClassVar[bool] = False
     """Whether clusters are compared with windows, so that released rows still count until their window has passed."""
+    remembers: ClassVar[bool] = False
+    """Whether it knows persons again: then rows may leave alone, their company being persons whose rows left before or
+    later, and the models are held against a record of all that was published."""
     data: ClassVar[str] = "records"
     """The kind of data that it is for, as a policy names it."""
     merges: ClassVar[bool] = False
@@ -263,7 +280,7 @@ class Engine(ABC):
             self.guarantees,
             merges=self.merges,
             adds=self.parameters.adds,
-            compares="window" if self.windowed else "class",
+            compares="history" if self.remembers else "window" if self.windowed else "class",
         )
 
     @abstractmethod

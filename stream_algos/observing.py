@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microdata import EXAMPLE_QUASI, EXAMPLE_SENSITIVE, Attribute, Boxes, Schema, example_table
-from privacy import Groups, check
+from privacy import Groups, Lineages, Sightings, candidates, check
 from stream_algos.engine import Batch, Engine, Release
 
 
@@ -40,6 +40,12 @@ def example_stream(
     return table.schema, batch
 
 
+def steady(batch: Batch) -> Batch:
+    """The same, where nobody's quasi-identifiers ever change."""
+    _, first, number = np.unique(batch.persons, return_index=True, return_inverse=True)
+    return replace(batch, quasi=batch.quasi[first[number]])
+
+
 def cut(batch: Batch, sizes: Sequence[int]) -> Iterator[Batch]:
     """The batch in parts of these sizes, over and over."""
     start = turn = 0
@@ -64,6 +70,7 @@ class Observer:
 
     def __post_init__(self) -> None:
         self.rows, self.release = Batch.empty(self.schema), Release.empty(len(self.schema.quasi))
+        self._lineages = Lineages(self.schema)
 
     def push(self, batch: Batch) -> None:
         """Let the engine take rows."""
@@ -117,8 +124,19 @@ class Observer:
         return sorted(sorted(part.tolist()) for part in np.split(self.release.members, self.release.starts[1:-1]))
 
     def assert_complete(self) -> None:
-        """Every row that came was released or suppressed, once."""
+        """Every row that came was released or suppressed, once; and whoever ties a person's rows together fails."""
         assert sorted(self.waited) == self.rows.positions.tolist()
+        over_time = [model for model in self.engine.models() if model.checked_on == "history"]
+        if over_time:
+            _, left = self.linked()
+            assert check(over_time, Groups(left, left, left, (), left)).all(), "linked rows leave too few persons"
+
+    def linked(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Persons with released rows, and how many persons lie in all boxes of each of them."""
+        rows, release, cluster = self.rows, self.release, self.release.cluster_of()
+        seen = Sightings(rows.positions, rows.persons, rows.quasi)
+        whose = rows.persons[self.find(release.members)]
+        return candidates(seen, release.members, whose, release.lo[cluster], release.hi[cluster])
 
     def _see(self, release: Release) -> None:
         if len(release):
@@ -143,6 +161,11 @@ class Observer:
         for number, reused, key in zip(release.ids.tolist(), release.reused.tolist(), keys, strict=True):
             assert (number in self._published) == reused, "an id is used twice, or a reused box was never published"
             assert self._published.setdefault(number, key) == key, "a reused box is another one"
+        if self.engine.remembers:
+            self._lineages.add(release.ids, release.parents, cluster, self.rows.sensitive[found])
+            groups = self._lineages.groups(release.ids, release.company)
+            assert check(self.engine.models(), groups).all(), "a cohort does not meet the models"
+            return
         for window in np.unique(release.windows[~release.reused], axis=0):
             chosen = ~release.reused & (release.windows == window).all(axis=1)
             assert self._hold(found, cluster, chosen, window).all(), "a cluster does not meet the models"

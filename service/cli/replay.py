@@ -68,6 +68,16 @@ def _say(made: ReplayReport) -> None:
         )
     if made.largest_share is not None:
         say(f"largest share of one person in a cluster: {made.largest_share:.1%}")
+    if made.linked:
+        engine = made.engine
+        say(
+            f"{engine['persons']:.0f} persons in {engine['cohorts']:.0f} cohorts with {engine['members']:.0f} members, "
+            f"{engine['pool']:.0f} without; {made.at_once:.1%} of the released events left at once"
+        )
+        say(
+            f"all rows of a person tied together, for {made.linked.persons} persons: at least {made.linked.fewest} "
+            f"could be meant, {made.linked.median:g} in the median"
+        )
     if made.workload_error is not None:
         say(f"workload error, median of random counting queries: {made.workload_error:.1%}")
     if made.delays:

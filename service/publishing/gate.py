@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Boxes, Schema
-from privacy import Groups, Model
+from privacy import Groups, Lineages, Model
 from service.publishing.rows import Rows
 from stream_algos import Release
 
@@ -25,6 +25,8 @@ class Gate:
         self._schema = schema
         self._models = models
         self._reusable = all(model.survives_adding for model in models)
+        # What must hold over time is checked for every row, over all that left with its box and those before it.
+        self._lineages = Lineages(schema) if any(model.checked_on == "history" for model in models) else None
         self.achieved: dict[str, float] = {}
         """What the clusters that passed have achieved, by model: the least safe of them counts."""
         self.largest_share: float | None = None
@@ -40,8 +42,11 @@ class Gate:
         fit &= ~_marked(cluster, _repeated(decisions.members), len(decisions))
         inside = Boxes(self._schema, decisions.lo, decisions.hi).cover(rows.quasi[found], cluster)
         fit &= ~_marked(cluster, ~inside, len(decisions))
+        if self._lineages is not None:
+            fit &= self._hold_over_time(decisions, rows.sensitive[found], cluster, fit, self._lineages)
         fresh = fit & ~decisions.reused
-        fresh[fresh] = self._hold(decisions, rows, found, cluster, fresh)
+        if self._lineages is None:
+            fresh[fresh] = self._hold(decisions, rows, found, cluster, fresh)
         return fresh | (fit & decisions.reused & self._known(decisions, published, fresh))
 
     def _well_formed(self, decisions: Release) -> NDArray[np.bool_]:
@@ -78,11 +83,31 @@ class Gate:
             self._note(groups, passed)
         return holds
 
+    def _hold_over_time(
+        self,
+        decisions: Release,
+        sensitive: NDArray[np.int32],
+        cluster: NDArray[np.int64],
+        candidates: NDArray[np.bool_],
+        lineages: Lineages,
+    ) -> NDArray[np.bool_]:
+        """Whether every model holds for what stands behind each candidate; False for the others."""
+        own = candidates[cluster]
+        lineages.add(decisions.ids, decisions.parents, cluster[own], sensitive[own])
+        ids, box = np.unique(decisions.ids, return_inverse=True)
+        company = np.full(len(ids), np.iinfo(np.int64).max)
+        np.minimum.at(company, box, decisions.company)
+        groups = lineages.groups(ids, company)
+        passed = np.logical_and.reduce([model.holds(groups) for model in self._models])
+        self._note(groups, passed)
+        return candidates & passed[box]
+
     def _note(self, groups: Groups, passed: NDArray[np.bool_]) -> None:
         if not passed.any():
             return
-        share = float((groups.most[passed] / groups.rows[passed]).max())
-        self.largest_share = max(share, self.largest_share or 0.0)
+        if self._lineages is None:
+            share = float((groups.most[passed] / groups.rows[passed]).max())
+            self.largest_share = max(share, self.largest_share or 0.0)
         for model in self._models:
             values = model.achieved(groups)[passed]
             worse = min if model.more_is_safer else max

@@ -6,13 +6,14 @@ No quasi-identifier's value and no person is in them; sensitive values appear as
 from service.report.measure import distributions, loss_of, measures, sizes_of, squared_loss, table_report
 from service.report.page import report_html
 from service.report.replay_page import replay_html
-from service.report.replay_sections import DelayBin, Delays, Point, ReplayReport
+from service.report.replay_sections import DelayBin, Delays, Linked, Point, ReplayReport
 from service.report.sections import Asked, Refused, Result, TableReport
 
 __all__ = [
     "Asked",
     "DelayBin",
     "Delays",
+    "Linked",
     "Point",
     "Refused",
     "ReplayReport",

@@ -29,6 +29,7 @@ def replay_html(report: ReplayReport) -> str:
 
 SUPPRESSED = "Share of the decided events that never leave, since too few persons came within the delay."
 SHARE = "of one person in the rows of a cluster"
+LINKED = "where all rows of a person are tied together"
 QUERIES = "median of random counting queries"
 REUSED = "Share of the released events that left alone, with a box published before."
 
@@ -47,6 +48,8 @@ def tiles(report: ReplayReport) -> str:
             tile("–" if report.workload_error is None else percent(report.workload_error), "workload error", QUERIES),
             tile(number(delays.p50 if delays else None), "median delay", "events"),
             tile(number(delays.max if delays else None), "longest delay", "events"),
+            tile("–" if report.at_once is None else percent(report.at_once), "left at once"),
+            *([tile(number(report.linked.fewest), "fewest candidates", LINKED)] if report.linked else []),
         ],
     )
 

@@ -35,6 +35,14 @@ class Delays(Section):
     bins: list[DelayBin]
 
 
+class Linked(Section):
+    """What somebody is left with who ties all published rows of a person together, for a sample of the persons."""
+
+    persons: int
+    fewest: int = Field(description="persons who lie in every box of one of them, at the time of its rows")
+    median: float
+
+
 class ReplayReport(Section):
     """What a replay did."""
 
@@ -53,6 +61,10 @@ class ReplayReport(Section):
     reused: int = Field(description="rows that were released with a box published before")
     guarantees: list[Result]
     largest_share: float | None = Field(description="of one person in the rows of a cluster; null where none left")
+    at_once: float | None = Field(
+        description="share of the released events that waited for no other; null where none is"
+    )
+    linked: Linked | None = Field(description="null for algorithms that do not know persons again")
     loss: float | None = Field(description="mean over the released events; null where none is")
     show: Show = Field("interval", description="how clusters are published")
     squared_error: SquaredLoss | None = Field(None, description="where means are shown")

@@ -74,6 +74,17 @@ def stream_of(policy: Policy, settings: WorkerSettings) -> Stream:
                 )
             ]
         )
+    if policy.data.engines[policy.algorithm_name or ""].algorithm.remembers:
+        raise PolicyError(
+            [
+                PolicyProblem(
+                    "guarantee.algorithm",
+                    "a worker cannot keep what this algorithm knows of persons across restarts yet, and without that "
+                    "its promise would end with the process; `portcullis replay` runs it over a file",
+                    policy.algorithm_name,
+                )
+            ]
+        )
     hold = asked.hold
     if hold.seconds is not None:
         reserve = 2 * settings.commit_interval

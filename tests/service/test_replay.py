@@ -407,3 +407,52 @@ def test_queries_are_asked_only_for_a_report(portcullis: Any, events: Any) -> No
     asked = replayed(portcullis, events, "--html", events / "replay.html")
     assert "workload error, median of random counting queries: " in asked.output
     assert "workload error" in (events / "replay.html").read_text()
+
+
+COHORTS = "{algorithm: cohorts, k: 4, l: 2, delay: {tuples: 60}, company: standing}"
+
+
+@pytest.fixture
+def visits(tmp_path: Path) -> Any:
+    """A policy for people who come back, and forty of them who come ten times."""
+    (tmp_path / "policy.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", COHORTS))
+    header, *lines = table_text(40).splitlines()
+    random = np.random.default_rng(4)
+    items = [line.replace(",lamp,", f",{ITEMS[int(random.integers(3))]},") for line in lines for _ in range(10)]
+    (tmp_path / "events.csv").write_text("\n".join([header, *(items[row] for row in random.permutation(400))]) + "\n")
+    return tmp_path
+
+
+def test_people_who_come_back_are_hidden_over_time(portcullis: Any, visits: Any) -> None:
+    result = replayed(portcullis, visits, "--report", visits / "report.json", "--html", visits / "report.html")
+    assert result.exit_code == 0, result.output
+    report = json.loads((visits / "report.json").read_text())
+    assert report["released"] > 350
+    assert report["linked"]["persons"] == report["engine"]["persons"] == 40
+    assert report["linked"]["fewest"] >= 4
+    assert report["at_once"] > 0.5
+    assert report["largest_share"] is None
+    assert {one["model"]: one["achieved"] >= one["asked"] for one in report["guarantees"]} == {
+        "k-over-time": True,
+        "distinct-l-diversity": True,
+    }
+    assert "at least" in result.output
+    assert "fewest candidates" in (visits / "report.html").read_text()
+    assert MARK not in json.dumps(report) + result.output + (visits / "safe.jsonl").read_text()
+
+
+def test_linked_rows_that_leave_too_few_persons_end_the_replay(portcullis: Any, visits: Any, monkeypatch: Any) -> None:
+    """As if an engine gave somebody boxes that nobody else is in, and the gate did not see it."""
+    few = np.array([1, 2, 3]), np.array([9, 3, 9])
+    monkeypatch.setattr("privacy.over_time.candidates", lambda *_: few)
+    result = replayed(portcullis, visits)
+    assert result.exit_code == 3
+    assert "too few persons for 1 of 3" in result.output
+    assert not (visits / "safe.jsonl").exists()
+
+
+def test_an_audit_says_that_a_file_cannot_show_it(portcullis: Any, visits: Any) -> None:
+    (visits / "safe.csv").write_text("age,city,item,shop\n20-30,World,lamp,east\n")
+    result = portcullis("audit", visits / "events.csv", visits / "safe.csv", "--policy", visits / "policy.yaml")
+    assert result.exit_code != 0
+    assert "does not show whose rows" in result.output

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from microdata import Category, Hierarchy, Number, Schema
-from privacy import BetaLikeness, DistinctDiversity, KAnonymity, TCloseness
+from privacy import BetaLikeness, DistinctDiversity, KAnonymity, KOverTime, TCloseness
 from service.publishing.gate import Gate, box_key
 from service.publishing.rows import Rows
 from stream_algos import Release
@@ -117,3 +117,43 @@ def test_a_reuse_repeats_a_published_box_exactly() -> None:
     other = {7: box_key(alone.lo[0], alone.hi[0] + 10)}
     assert passes(alone, published=other) == [False], "another box was"
     assert passes(alone, models=(*THREE, TCloseness(0.5)), published=known) == [False], "closeness breaks"
+
+
+OVER_TIME = (KOverTime(3), DistinctDiversity(2))
+
+
+def in_cohort(members: Any, company: int = 3, parent: int = 0, **changes: Any) -> Any:
+    """A cluster behind which so many persons stand."""
+    behind = {"company": np.array([company]), "parents": np.array([parent], np.uint64)}
+    return replace(one_cluster(members), **behind, **changes)
+
+
+def test_a_row_leaves_alone_where_enough_persons_stand_behind_it() -> None:
+    gate = Gate(SCHEMA, OVER_TIME)
+    assert gate.passes(in_cohort([10, 11]), ROWS, {}).tolist() == [True]
+    published = {7: box_key(GOOD.lo[0], GOOD.hi[0])}
+    again = in_cohort([12], reused=np.array([True]))
+    assert gate.passes(again, ROWS, published).tolist() == [True]
+    half = in_cohort([13], parent=7, ids=np.array([8], np.uint64))
+    assert gate.passes(half, ROWS, published).tolist() == [True]
+    assert gate.achieved == {"k-over-time": 3, "distinct-l-diversity": 2}
+    assert gate.largest_share is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        in_cohort([12], company=2, reused=np.array([True])),
+        in_cohort([12], reused=np.array([True]), hi=np.array([[20.0, 0.0]])),
+        in_cohort([12], reused=np.array([True]), ids=np.array([9], np.uint64)),
+        in_cohort([12], reused=np.array([True]), lo=np.array([[0.0, 1.0]]), hi=np.array([[10.0, 1.0]])),
+        in_cohort([12], ids=np.array([8], np.uint64)),
+        replace(in_cohort([12]), company=np.array([-1])),
+    ],
+    ids=["too few behind it", "another box", "never published", "outside", "one value without a parent", "nobody"],
+)
+def test_what_breaks_the_promise_over_time_is_refused(wrong: Any) -> None:
+    gate = Gate(SCHEMA, OVER_TIME)
+    assert gate.passes(in_cohort([10, 11]), ROWS, {}).tolist() == [True]
+    published = {7: box_key(GOOD.lo[0], GOOD.hi[0])}
+    assert gate.passes(wrong, ROWS, published).tolist() == [False]

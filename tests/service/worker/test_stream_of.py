@@ -46,6 +46,10 @@ def test_windows_by_time_need_their_history() -> None:
         ({"stream": None}, "stream"),
         ({"stream": {"input": "a", "output": "b"}}, "stream.start"),
         ({"guarantee": {**BASE["guarantee"], "order": "arrival"}}, "guarantee.order"),  # type: ignore[dict-item]
+        (
+            {"guarantee": {"algorithm": "cohorts", "k": 3, "delay": {"tuples": 50}, "company": "standing"}},
+            "guarantee.algorithm",
+        ),
     ],
 )
 def test_what_a_worker_cannot_run_is_refused_with_its_path(changes: Any, path: str) -> None:

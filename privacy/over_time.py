@@ -1,0 +1,245 @@
+"""k persons over time: whoever ties all published rows of a person together still has k persons to choose from.
+
+The model, and the attack that it withstands, in simple code that has nothing in common with any engine. The attacker
+knows everybody's quasi-identifiers at every moment, and which published rows are the victim's. A row's time is its
+position in the input; before somebody is first seen they had the first seen values, between two sights the last seen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microdata import Attribute, GuaranteeError, Schema
+from privacy.model import Groups, Histogram, Model, pairs, require_whole
+
+
+@dataclass(frozen=True)
+class KOverTime(Model):
+    """For every person, at least `k` persons lie in every box under which a row of that person was published."""
+
+    k: int
+
+    name = "k-over-time"
+    parameter = "k"
+    survives_merging = False
+    survives_adding = True
+    more_is_safer = True
+    checked_on = "history"
+
+    def __post_init__(self) -> None:
+        require_whole("k", self.k)
+
+    @property
+    def least_persons(self) -> int:
+        """As many as `k`."""
+        return self.k
+
+    def nearest(self, achieved: float) -> int:
+        """A number of persons."""
+        return int(achieved)
+
+    def achieved(self, groups: Groups) -> NDArray[np.float64]:
+        """Persons behind each class, with rows in it or without."""
+        if groups.company is None:
+            raise GuaranteeError(f"{self.name} is checked on a record of what was published before; there is none")
+        return groups.company.astype(np.float64)
+
+    def holds(self, groups: Groups) -> NDArray[np.bool_]:
+        """Whether there are enough persons."""
+        return self.achieved(groups) >= self.k
+
+
+@dataclass(frozen=True, eq=False)
+class Sightings:
+    """Every row that came, in the order of positions: who was where, when."""
+
+    positions: NDArray[np.int64]
+    persons: NDArray[np.int64]
+    quasi: NDArray[np.float64]
+
+    def at(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Who was ever seen, and for each of them (rows) and each position (columns) the row with their values then."""
+        order = np.lexsort((self.positions, self.persons))
+        known, starts = np.unique(self.persons[order], return_index=True)
+        ends = np.append(starts[1:], len(order))
+        seen = np.searchsorted(self.positions, positions, side="right")
+        rows = np.empty((len(known), len(positions)), np.int64)
+        for one, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            own = order[start:end]
+            rows[one] = own[np.maximum(np.searchsorted(own, seen) - 1, 0)]
+        return known, rows
+
+
+def candidates(
+    seen: Sightings,
+    positions: NDArray[np.int64],
+    persons: NDArray[np.int64],
+    lo: NDArray[np.float64],
+    hi: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each person with published rows, how many persons lie in every box that they were published with.
+
+    Of each published row its position, its person and its box are given.
+    """
+    victims = np.unique(persons)
+    left = np.empty(len(victims), np.int64)
+    steady = _steady(seen)
+    order = np.argsort(persons, kind="stable")
+    starts = np.append(np.searchsorted(persons[order], victims), len(order))
+    for one in range(len(victims)):
+        own = order[starts[one] : starts[one + 1]]
+        left[one] = _possible(steady, positions[own], lo[own], hi[own])
+    return victims, left
+
+
+@dataclass(frozen=True, eq=False)
+class _Steady:
+    """Persons whose values never changed, with those; and the rows of all others."""
+
+    values: NDArray[np.float64]
+    others: Sightings
+
+
+def _steady(seen: Sightings) -> _Steady:
+    order = np.argsort(seen.persons, kind="stable")
+    persons, quasi = seen.persons[order], seen.quasi[order]
+    _, starts, number = np.unique(persons, return_index=True, return_inverse=True)
+    moved = np.zeros(len(starts), bool)
+    moved[number[(quasi != quasi[starts[number]]).any(axis=1)]] = True
+    rows = np.sort(order[moved[number]])
+    return _Steady(quasi[starts[~moved]], Sightings(seen.positions[rows], seen.persons[rows], seen.quasi[rows]))
+
+
+def _possible(steady: _Steady, positions: NDArray[np.int64], lo: NDArray[np.float64], hi: NDArray[np.float64]) -> int:
+    """How many persons lie in all of these boxes, each at its position."""
+    least, most = lo.max(axis=0), hi.min(axis=0)
+    inside = ((steady.values >= least) & (steady.values <= most)).all(axis=1)
+    if not len(steady.others.positions):
+        return int(inside.sum())
+    _, rows = steady.others.at(positions)
+    values = steady.others.quasi[rows]
+    return int(inside.sum() + ((values >= lo) & (values <= hi)).all(axis=(1, 2)).sum())
+
+
+class Record:
+    """All that was seen and published, as far as it takes to recompute `candidates` for a sample of the persons.
+
+    Everybody is in the sample until there are too many; then those whose codes, which are hashes, end in zeros. Of what
+    was seen, only changes are kept.
+    """
+
+    def __init__(self, most: int = 1000) -> None:
+        self._most, self._mask = most, 0
+        self._seen: list[tuple[NDArray[Any], ...]] = []
+        self._published: list[tuple[NDArray[Any], ...]] = []
+        self._rows = self._kept = 0
+
+    def take(self, positions: NDArray[np.int64], persons: NDArray[np.int64], quasi: NDArray[np.float64]) -> None:
+        """Rows that came, in the order of positions."""
+        self._seen.append((positions, persons, quasi))
+        self._rows += len(positions)
+        if self._rows > 2 * self._kept + 100_000:
+            self._keep_changes()
+
+    def publish(
+        self,
+        positions: NDArray[np.int64],
+        persons: NDArray[np.int64],
+        lo: NDArray[np.float64],
+        hi: NDArray[np.float64],
+    ) -> None:
+        """Rows that leave, each with its box."""
+        own = (persons & self._mask) == 0
+        self._published.append((positions[own], persons[own], lo[own], hi[own]))
+        sampled = np.unique(np.concatenate([part[1] for part in self._published]))
+        self._published = [_joined(self._published)]
+        while ((sampled & self._mask) == 0).sum() > self._most:
+            self._mask = 2 * self._mask + 1
+        kept = (self._published[0][1] & self._mask) == 0
+        self._published = [tuple(column[kept] for column in self._published[0])]
+
+    def linked(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The sampled persons, and how many persons lie in every box of each of them."""
+        if not self._published:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        self._keep_changes()
+        return candidates(Sightings(*self._seen[0]), *_joined(self._published))
+
+    def _keep_changes(self) -> None:
+        positions, persons, quasi = _joined(self._seen)
+        order = np.argsort(persons, kind="stable")
+        changed = np.ones(len(order), bool)
+        changed[1:] = (persons[order][1:] != persons[order][:-1]) | (quasi[order][1:] != quasi[order][:-1]).any(axis=1)
+        rows = np.sort(order[changed])
+        self._seen = [(positions[rows], persons[rows], quasi[rows])]
+        self._rows = self._kept = len(rows)
+
+
+def _joined(parts: Sequence[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
+    return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
+
+
+class Lineages:
+    """Which sensitive values left with each box, and with those that its persons were published with before.
+
+    Boxes have an id, and that of the one before them as a parent (0 for none).
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._attributes = schema.sensitive
+        self._parents: dict[int, int] = {}
+        self._values: dict[int, tuple[Counter[int], ...]] = {}
+
+    def add(
+        self,
+        ids: NDArray[np.uint64],
+        parents: NDArray[np.uint64],
+        boxes: NDArray[np.integer],
+        sensitive: NDArray[np.int32],
+    ) -> None:
+        """Rows with these values leave; `boxes` says for each of them which entry of `ids` it leaves with."""
+        self._parents.update(zip(ids.tolist(), parents.tolist(), strict=True))
+        for attribute in range(len(self._attributes)):
+            for box, value, count in zip(
+                *(part.tolist() for part in pairs(boxes, sensitive[:, attribute])), strict=True
+            ):
+                self._of(int(ids[box]))[attribute][value] += count
+
+    def groups(self, ids: NDArray[np.uint64], company: NDArray[np.int64]) -> Groups:
+        """All that ever left with each of these boxes and those before it, as classes; `company` stands behind them."""
+        found = [self._gathered(number) for number in ids.tolist()]
+        rows = np.array([sum(values[0].values()) if values else 0 for values in found], np.int64)
+        histograms = (
+            _histogram_of(self._attributes[place], [values[place] for values in found])
+            for place in range(len(self._attributes))
+        )
+        return Groups(rows, company, np.zeros(len(rows), np.int64), tuple(histograms), company)
+
+    def _of(self, number: int) -> tuple[Counter[int], ...]:
+        return self._values.setdefault(number, tuple(Counter() for _ in self._attributes))
+
+    def _gathered(self, number: int) -> tuple[Counter[int], ...]:
+        gathered: tuple[Counter[int], ...] = tuple(Counter() for _ in self._attributes)
+        while number:
+            for place, values in enumerate(self._values.get(number, ())):
+                gathered[place].update(values)
+            number = self._parents.get(number, 0)
+        return gathered
+
+
+def _histogram_of(attribute: Attribute, found: Sequence[Counter[int]]) -> Histogram:
+    values = [sorted(one) for one in found]
+    counts = [count for one, own in zip(found, values, strict=True) for count in (one[value] for value in own)]
+    return Histogram(
+        attribute,
+        np.zeros(attribute.size or 0, np.int64),
+        np.cumsum([0, *map(len, values)]),
+        np.array([value for own in values for value in own], np.int32),
+        np.array(counts, np.int64),
+    )

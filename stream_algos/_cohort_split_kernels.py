@@ -1,0 +1,335 @@
+"""Where cohorts come from: the pool, or a cohort that has become large, is cut in two as long as both sides are enough.
+
+The cuts are Mondrian's: of all cuts of all quasi-identifiers the one after which least is lost.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microdata import Geometry, Schema, box_loss, kernel, range_loss, widened_range
+from stream_algos._cohort_kernels import (
+    AFTER,
+    AT,
+    COUNT,
+    CUT,
+    DISMISSED,
+    EDGE,
+    HEAD,
+    ID,
+    J_HI,
+    J_LO,
+    LEAVES,
+    LEFT,
+    LOSS,
+    MADE,
+    MEMBER,
+    MEMBERS,
+    NEEDED,
+    NEXT,
+    NODE,
+    NODES,
+    P_HI,
+    P_LO,
+    PARENT,
+    PERSON,
+    POOL,
+    POOLED_PERSONS,
+    RIGHT,
+    ROLE,
+    ROOT,
+    SHOWN,
+    TRY,
+    Output,
+    Rules,
+    State,
+    enlist,
+    let_out,
+    show,
+    unlist,
+    waiting_for,
+    word,
+)
+from stream_algos._held_kernels import NONE, copy
+
+SAMPLE = 1024
+"""Persons among whom the best cut is looked for: more tell little more."""
+LEAST_SIDE = 16
+"""Of more persons than that, a cut leaves at least one in so many on each side: so the work does not add up."""
+GAIN = 1e-12
+"""A cut must gain more than this."""
+
+
+class Divided(NamedTuple):
+    """Persons who are to be divided, with the least and the greatest value of each that counts."""
+
+    who: NDArray[np.int64]
+    lo: NDArray[np.float64]
+    hi: NDArray[np.float64]
+    shown: NDArray[np.int32]
+    """Of everybody who is known: see `State`."""
+    stamps: NDArray[np.int64]
+    """For each value of each sensitive attribute, the last count of distinct values that met it; the first column
+    counts the counts."""
+    keys: NDArray[np.float64]
+    behind: NDArray[np.float64]
+    """Scratch space: what persons are ordered by, and the loss of those from each on."""
+
+
+def new_stamps(schema: Schema, l: int) -> NDArray[np.int64]:  # noqa: E741 - ℓ
+    """No value was met; nothing where ℓ is 1."""
+    most = max((one.size or 0 for one in schema.sensitive), default=0)
+    return np.zeros((len(schema.sensitive) if l > 1 else 0, most + 1), np.int64)
+
+
+@kernel
+def _spread(divided: Divided, rules: Rules, order: NDArray[np.int64], turn: int) -> int:
+    """How many of these, from the first (turn 1) or the last (-1) on, show ℓ values of every attribute together."""
+    count, missing, stamps = len(order), len(divided.stamps), divided.stamps
+    found = np.zeros(missing, np.int64)
+    for attribute in range(missing):
+        stamps[attribute, 0] += 1
+    for index in range(count):
+        if missing == 0:
+            return index
+        shown = divided.shown[divided.who[order[index if turn == 1 else count - 1 - index]]]
+        for place in range(len(shown)):
+            attribute, value = place // rules.l, shown[place] + 1
+            if value and stamps[attribute, value] != stamps[attribute, 0]:
+                stamps[attribute, value] = stamps[attribute, 0]
+                found[attribute] += 1
+                if found[attribute] == rules.l:
+                    missing -= 1
+    return count if missing == 0 else count + 1
+
+
+@kernel
+def _best_cut(divided: Divided, space: Geometry, rules: Rules, own: NDArray[np.int64]) -> tuple[int, float]:
+    """The attribute and the edge of the cut with the least loss over both sides; NONE where none is allowed.
+
+    Everybody counts with the loss of their side. A range of values is on the side of its middle.
+    """
+    width, step = divided.lo.shape[1], max(1, len(own) // SAMPLE)
+    best, edge, lowest, whole = NONE, 0.0, np.inf, np.inf
+    if len(own) < 2 * rules.k:
+        return best, edge
+    order, keys, behind = own[::step].copy(), divided.keys, divided.behind
+    count = len(order)
+    least = rules.k if step == 1 else max(1, count // LEAST_SIDE)
+    lo, hi, losses = np.empty(width), np.empty(width), np.zeros(width)
+    for attribute in range(width):
+        for one in order:
+            keys[one] = divided.lo[one, attribute] + divided.hi[one, attribute]
+        gap = count // 2
+        while gap:  # Shell's sort
+            for index in range(gap, count):
+                one, place = order[index], index
+                while place >= gap and keys[order[place - gap]] > keys[one]:
+                    order[place] = order[place - gap]
+                    place -= gap
+                order[place] = one
+            gap //= 2
+        first, last = least, count - least
+        if step == 1:
+            first = max(first, _spread(divided, rules, order, 1))
+            last = min(last, count - _spread(divided, rules, order, -1))
+        if first > last or keys[order[0]] == keys[order[count - 1]]:
+            continue
+        for turn in range(2):
+            for side in range(width):
+                lo[side], hi[side] = np.inf, -np.inf
+            for index in range(count):
+                size = index + 1 if turn else count - index
+                one, loss = order[size - 1], 0.0
+                for side in range(width):
+                    if divided.lo[one, side] < lo[side] or divided.hi[one, side] > hi[side]:
+                        lo[side] = min(lo[side], divided.lo[one, side])
+                        hi[side] = max(hi[side], divided.hi[one, side])
+                        losses[side] = space.weight[side] * range_loss(space, side, lo[side], hi[side])
+                    loss += losses[side]
+                if turn == 0:
+                    behind[size - 1] = loss
+                elif first <= size <= last and keys[one] < keys[order[size]]:
+                    cost = size * loss + (count - size) * behind[size]
+                    if cost < lowest:
+                        best, edge, lowest = attribute, keys[one], cost
+        whole = behind[0] * count
+    return (best, edge) if lowest < whole - GAIN else (NONE, 0.0)
+
+
+@kernel
+def _halve(divided: Divided, space: Geometry, rules: Rules, own: NDArray[np.int64]) -> tuple[int, int, float]:
+    """Put those on the left of the best cut first: how many they are, and the cut.
+
+    Nobody is on the left where there is no cut that leaves on both sides what is asked for.
+    """
+    attribute, edge = _best_cut(divided, space, rules, own)
+    left = 0
+    if attribute == NONE:
+        return left, attribute, edge
+    for index in range(len(own)):
+        one = own[index]
+        if divided.lo[one, attribute] + divided.hi[one, attribute] <= edge:
+            own[index], own[left] = own[left], one
+            left += 1
+    right = len(own) - left
+    enough = left >= rules.k and right >= rules.k
+    if enough and len(divided.stamps):
+        enough = _spread(divided, rules, own[:left], 1) <= left and _spread(divided, rules, own[left:], 1) <= right
+    return (left if enough else 0), attribute, edge
+
+
+@kernel
+def _new_node(state: State) -> int:
+    """A cohort of nobody."""
+    node = state.meta[NODES]
+    state.meta[NODES] += 1
+    for column in range(state.nodes.shape[1]):
+        state.nodes[node, column] = 0
+    for column in (LEFT, RIGHT, HEAD, AFTER):
+        state.nodes[node, column] = NONE
+    return node
+
+
+@kernel
+def _settle(
+    state: State,
+    out: Output,
+    space: Geometry,
+    rules: Rules,
+    divided: Divided,
+    own: NDArray[np.int64],
+    node: int,
+    top: int,
+) -> None:
+    """These persons become a cohort: their hull, widened, is published; the joining box is cut with it."""
+    nodes, boxes = state.nodes, state.boxes
+    nodes[node, COUNT], nodes[node, HEAD] = 0, NONE
+    for one in own:
+        enlist(state, divided.who[one], node, MEMBER)
+    for attribute in range(boxes.shape[2]):
+        lo, hi = np.inf, -np.inf
+        for one in own:
+            lo, hi = min(lo, divided.lo[one, attribute]), max(hi, divided.hi[one, attribute])
+        lo, hi = widened_range(space, attribute, lo, hi)
+        boxes[P_LO, node, attribute], boxes[P_HI, node, attribute] = lo, hi
+        boxes[J_LO, node, attribute] = max(lo, boxes[J_LO, top, attribute])
+        boxes[J_HI, node, attribute] = min(hi, boxes[J_HI, top, attribute])
+    state.sizes[node, LOSS] = box_loss(space, boxes[P_LO, node], boxes[P_HI, node])
+    state.ids[node, PARENT] = state.ids[top, ID] if nodes[top, SHOWN] else state.ids[top, PARENT]
+    state.ids[node, ID] = word(out)
+    nodes[node, MADE] = state.meta[AT]
+    count = nodes[node, COUNT]
+    nodes[node, TRY] = 2 * rules.k if count < 2 * rules.k else count + count // 2
+    state.meta[LEAVES] += 1
+
+
+@kernel
+def _cut_up(state: State, out: Output, space: Geometry, rules: Rules, divided: Divided, top: int) -> None:
+    """Divide persons below a node as long as both sides have what is asked for; what is left are cohorts.
+
+    Nothing changes where there is no cut and the node is a cohort already.
+    """
+    nodes, count = state.nodes, len(divided.who)
+    own = np.arange(count)
+    stack, height = np.empty((count // rules.k + 2, 4), np.int64), 1
+    left, nodes[top, CUT], state.sizes[top, EDGE] = _halve(divided, space, rules, own)
+    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = top, 0, count, left
+    if nodes[top, COUNT]:
+        if left == 0:
+            nodes[top, TRY] = nodes[top, COUNT] + max(1, nodes[top, COUNT] // 2)
+            return
+        state.meta[LEAVES] -= 1
+        state.meta[MEMBERS] -= nodes[top, COUNT]
+    while height:
+        height -= 1
+        node, begin, end, left = stack[height]
+        if left == 0:
+            _settle(state, out, space, rules, divided, own[begin:end], node, top)
+            continue
+        for half in range(2):
+            child = _new_node(state)
+            nodes[node, LEFT + half] = child
+            first = begin + half * left
+            last = end if half else begin + left
+            size, nodes[child, CUT], state.sizes[child, EDGE] = _halve(divided, space, rules, own[first:last])
+            stack[height, 0], stack[height, 1], stack[height, 2], stack[height, 3] = child, first, last, size
+            height += 1
+
+
+@kernel
+def divide(state: State, out: Output, space: Geometry, rules: Rules, stamps: NDArray[np.int64]) -> None:
+    """Divide what needs it: everybody in the pool, whose waiting rows leave then, or the members of a cohort."""
+    persons, nodes, boxes, meta = state.persons, state.nodes, state.boxes, state.meta
+    top, founding, dismissed = meta[NEEDED], meta[NEEDED] == POOL, NONE
+    count = meta[POOLED_PERSONS] if founding else nodes[top, COUNT]
+    who, width = np.empty(count, np.int64), state.values.shape[1]
+    lo, hi = np.empty((count, width)), np.empty((count, width))
+    waiting = waiting_for(state, POOL) if founding else np.empty(0, np.int64)
+    if founding:
+        for slot in waiting:
+            show(state, rules, state.slots[slot, PERSON], state.sensitive[slot])
+        for place in range(count):
+            who[place] = state.pool[place]
+            copy(lo[place], state.hulls[0, place])
+            copy(hi[place], state.hulls[1, place])
+        top = _new_node(state)
+        state.ids[top, PARENT] = 0
+        for attribute in range(width):
+            boxes[J_LO, top, attribute], boxes[J_HI, top, attribute] = -np.inf, np.inf
+        nodes[top, AFTER] = meta[ROOT]
+        meta[ROOT] = top
+        meta[POOLED_PERSONS] = 0
+    else:
+        person, place = nodes[top, HEAD], 0
+        while person != NONE:
+            after = persons[person, NEXT]
+            if persons[person, ROLE] == MEMBER:
+                who[place] = person
+                copy(lo[place], state.values[person])
+                copy(hi[place], state.values[person])
+                place += 1
+            else:
+                unlist(state, person)
+                persons[person, NEXT] = dismissed
+                dismissed = person
+            person = after
+    divided = Divided(who, lo, hi, state.shown, stamps, np.empty(count), np.empty(count))
+    _cut_up(state, out, space, rules, divided, top)
+    meta[NEEDED] = NONE
+    while dismissed != NONE:  # they go where their last values would
+        after, node = persons[dismissed, NEXT], top
+        while nodes[node, LEFT] != NONE:
+            right = 2.0 * state.values[dismissed, nodes[node, CUT]] > state.sizes[node, EDGE]
+            node = nodes[node, RIGHT] if right else nodes[node, LEFT]
+        enlist(state, dismissed, node, DISMISSED)
+        dismissed = after
+    if founding:
+        for node in range(meta[NODES] - 1, top - 1, -1):  # children come behind their parents
+            left, right = nodes[node, LEFT], nodes[node, RIGHT]
+            if left != NONE:
+                for attribute in range(width):
+                    boxes[J_LO, node, attribute] = min(boxes[J_LO, left, attribute], boxes[J_LO, right, attribute])
+                    boxes[J_HI, node, attribute] = max(boxes[J_HI, left, attribute], boxes[J_HI, right, attribute])
+        _let_founders_out(state, out, rules, top, waiting)
+
+
+@kernel
+def _let_founders_out(state: State, out: Output, rules: Rules, top: int, waiting: NDArray[np.int64]) -> None:
+    """Rows of the pool leave, those of each new cohort together."""
+    starts = np.zeros(state.meta[NODES] - top + 1, np.int64)
+    for slot in waiting:
+        starts[state.persons[state.slots[slot, PERSON], NODE] - top + 1] += 1
+    for node in range(1, len(starts)):
+        starts[node] += starts[node - 1]
+    ordered, ends = np.empty(len(waiting), np.int64), starts[:-1].copy()
+    for slot in waiting:
+        node = state.persons[state.slots[slot, PERSON], NODE] - top
+        ordered[ends[node]] = slot
+        ends[node] += 1
+    for node in range(len(ends)):
+        if starts[node + 1] > starts[node]:
+            let_out(state, out, rules, top + node, ordered[starts[node] : starts[node + 1]], state.meta[AT])

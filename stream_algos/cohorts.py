@@ -1,0 +1,408 @@
+"""Cohorts: k persons over time, for streams of people who come back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from microdata import (
+    Boxes,
+    DataError,
+    GuaranteeError,
+    InfeasibleError,
+    PersonSource,
+    Schema,
+    SchemaError,
+    Words,
+    geometry,
+    system_words,
+)
+from privacy import DistinctDiversity, KOverTime, Model
+from stream_algos import _cohort_kernels as kernels
+from stream_algos import _cohort_split_kernels as splits
+from stream_algos._cohort_kernels import (
+    BEGIN,
+    CLUSTERS,
+    COUNT,
+    DISMISSED,
+    END,
+    KNOWN,
+    LEAVES,
+    MEMBER,
+    MEMBERS,
+    NEEDED,
+    NODE,
+    NODES,
+    NONE,
+    PERSON,
+    PERSONS,
+    PLACE,
+    POOL,
+    POOLED_PERSONS,
+    POSITION,
+    READY,
+    ROLE,
+    ROWS,
+    SHOWN,
+    SUPPRESSED,
+    WAITING,
+    WAITS,
+    WORDS,
+    Rules,
+    State,
+)
+from stream_algos.castle import Delay
+from stream_algos.engine import (
+    LONGEST,
+    MOST_PERSONS,
+    STREAM_ALGORITHMS,
+    Batch,
+    Engine,
+    Hold,
+    Release,
+    Snapshot,
+    StreamParameters,
+)
+
+CHUNK = 1024
+"""Rows that one kernel call takes at most; there is room for so many more than are known."""
+NEVER = np.iinfo(np.int64).min
+
+
+class CohortsParameters(StreamParameters):
+    """Parameters of Cohorts."""
+
+    k: int = Field(
+        ge=1, le=MOST_PERSONS, description="persons who lie in every box that any of them was published with"
+    )
+    l: int = Field(  # noqa: E741 - ℓ is its name in the literature
+        default=1,
+        ge=1,
+        le=MOST_PERSONS,
+        description="distinct values of every sensitive attribute among the published rows of every cohort",
+    )
+    delay: Delay
+    company: Literal["standing"] = Field(
+        description="standing: a row leaves at once, its company are the members of its cohort, silent or not"
+    )
+    founders: int | None = Field(
+        None,
+        ge=1,
+        le=MOST_PERSONS,
+        description="persons without a cohort that found new ones at a deadline, from k on; 2k if left out. More make "
+        "better boxes and suppress more",
+    )
+    memory: float | None = Field(
+        None,
+        gt=0,
+        le=LONGEST,
+        description="seconds after which a silent person is forgotten, and the promise with them; never if left out",
+    )
+
+    @model_validator(mode="after")
+    def _feasible(self) -> CohortsParameters:
+        if self.founders is not None and self.founders < self.k:
+            raise InfeasibleError(
+                f"fewer than k={self.k} persons are no cohort",
+                parameter="founders",
+                given=self.founders,
+                nearest=self.k,
+            )
+        return self
+
+    @property
+    def hold(self) -> Hold:
+        """A row waits δ positions, or until its time is over."""
+        return Hold(self.delay.tuples, self.delay.seconds)
+
+    def within(self, seconds: float) -> Self:
+        """The same with another bound in seconds."""
+        return self.model_copy(update={"delay": self.delay.model_copy(update={"seconds": seconds})})
+
+    @property
+    def adds(self) -> str | None:
+        """A cohort's box gets further rows."""
+        return "company"
+
+
+@STREAM_ALGORITHMS.register("cohorts", CohortsParameters)
+class Cohorts(Engine):
+    """k persons over time: however many rows of a person are tied together, k persons are in all of their boxes.
+
+    Every person belongs to one cohort of at least k, for good, and every row leaves with the box that its cohort
+    publishes at that time, or not at all. So somebody who knows which rows are yours, and intersects their boxes, finds
+    at least k persons in all of them. Whoever returns leaves at once.
+
+    - A cohort publishes a box that contains the last seen values of its members. Its *joining box* is the intersection
+      of all boxes that it, or a cohort it was split from, ever published: a new person inside becomes a member.
+    - Once it has 2k members it is split where the loss of both halves is least; the row that comes last leaves before.
+    - New persons outside of every joining box wait in the pool. At a deadline, if there are `founders` of them, all of
+      them found new cohorts, as Mondrian would cut them; else the expiring row is suppressed. Its person stays there.
+    - A member whose values leave the published box is dismissed, never to be counted again: their rows leave while they
+      are inside. Where that costs more, the box grows instead: then rows wait until k members leave with it at once.
+    - Fewer than k members publish nothing.
+
+    For quasi-identifiers that rarely change. What is promised begins with the first row, covers one stream, and holds
+    for the values that the stream has shown: somebody who knows that a silent member has moved may leave them out. Rows
+    leave alone, so whoever knows when the victim acted, and that nobody else did, sees that row.
+
+    >>> import numpy as np
+    >>> from microdata import Number, Schema
+    >>> from stream_algos import Batch, Cohorts
+    >>> schema = Schema("person", (Number("age", 0, 100),))
+    >>> cohorts = Cohorts(schema, k=2, delay={"tuples": 3}, company="standing")
+    >>> ages, nothing = np.array([[30.0], [71.0], [33.0], [70.0], [71.0]]), np.empty((5, 0), np.int32)
+    >>> release = cohorts.push(Batch(np.arange(5), np.zeros(5), np.array([0, 1, 2, 3, 1]), ages, nothing))
+    >>> release.lo.tolist(), release.hi.tolist(), np.diff(release.starts).tolist()
+    ([[30.0], [70.0], [70.0]], [[33.0], [71.0], [71.0]], [2, 2, 1])
+    """
+
+    Parameters = CohortsParameters
+    parameters: CohortsParameters
+    guarantees = (KOverTime, DistinctDiversity)
+    remembers = True
+    example: ClassVar[Mapping[str, Any]] = {"k": 3, "delay": {"tuples": 40}, "company": "standing"}
+    variants = (
+        {"delay": {"tuples": 40, "seconds": 10.0}},
+        {"k": 2, "l": 2, "delay": {"tuples": 60}},
+        {"memory": 60.0, "founders": 8},
+    )
+
+    def __init__(self, schema: Schema, *, words: Words = system_words, **given: Any) -> None:
+        super().__init__(schema, words=words, **given)
+        if schema.person is PersonSource.ROW:
+            raise SchemaError("where every row is another person, nobody comes back: use castle", at="person")
+        asked = self.parameters
+        self._rules = Rules(
+            k=asked.k,
+            l=asked.l,
+            delta=asked.delay.tuples,
+            founders=asked.founders or 2 * asked.k,
+            memory=np.inf if asked.memory is None else asked.memory,
+        )
+        self._space = geometry(schema)
+        self._last = NEVER
+        self._state = self._new_state(0, 0, 0, 0)
+        self._stamps = splits.new_stamps(schema, asked.l)
+        self._out = kernels.new_output(0, len(schema.quasi))
+
+    def models(self) -> tuple[Model, ...]:
+        """So many persons over time, and ℓ values if they are asked for."""
+        more = (DistinctDiversity(self.parameters.l),) if self.parameters.l > 1 else ()
+        return (KOverTime(self.parameters.k), *more)
+
+    def push(self, batch: Batch) -> Release:
+        """Take rows: those with a cohort leave, the others wait for one."""
+        if len(batch) and (batch.positions[0] <= self._last or np.any(np.diff(batch.positions) <= 0)):
+            raise DataError("positions must grow from row to row and from batch to batch")
+        parts, overdue = [Release.empty(len(self.schema.quasi))], self._overdue(batch)
+        for begin in range(0, len(batch), CHUNK):
+            chunk = batch.take(slice(begin, begin + CHUNK))
+            late = np.append(overdue[begin : begin + CHUNK], NEVER)
+            parts.append(self._advance(chunk, late, int(chunk.positions[-1])))
+        return Release.concat(parts[-1:] if len(parts) == 2 else parts)
+
+    def advance(self, position: int) -> Release:
+        """Decide every row whose δ is over at this position."""
+        if position <= self._last:
+            return Release.empty(len(self.schema.quasi))
+        return self._advance(Batch.empty(self.schema), np.array([NEVER]), position)
+
+    def expire(self, now: float) -> Release:
+        """Decide every row that was taken `seconds` ago or earlier, and those that came before such a row."""
+        seconds, waiting = self.parameters.delay.seconds, self._waiting()
+        if seconds is None or not len(waiting):
+            return Release.empty(len(self.schema.quasi))
+        late = waiting[self._state.clock[waiting] <= now - seconds]
+        until = self._state.slots[late[-1], POSITION] if len(late) else NEVER
+        return self._advance(Batch.empty(self.schema), np.array([until]), self._last)
+
+    def flush(self) -> Release:
+        """Found cohorts of k persons or more; suppress what still waits."""
+        everything = np.array([np.iinfo(np.int64).max])
+        return self._advance(Batch.empty(self.schema), everything, self._last, self.parameters.k)
+
+    def pending(self) -> NDArray[np.int64]:
+        """Positions of rows that wait for a cohort, or for company."""
+        return self._state.slots[self._waiting(), POSITION]
+
+    def needed_from(self) -> int | None:
+        """The oldest pending position."""
+        pending = self.pending()
+        return int(pending[0]) if len(pending) else None
+
+    def reusable(self) -> tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.float64]]:
+        """The boxes of all cohorts that rows have left with."""
+        state = self._state
+        nodes = state.nodes[: state.meta[NODES]]
+        shown = np.flatnonzero((nodes[:, kernels.LEFT] == NONE) & (nodes[:, SHOWN] == 1))
+        return state.ids[shown, kernels.ID], state.boxes[kernels.P_LO, shown], state.boxes[kernels.P_HI, shown]
+
+    def snapshot(self) -> Snapshot:
+        """All that is known of persons and cohorts, and which rows wait. It holds values: keep it as a secret."""
+        return {name: array.copy() for name, array in self._contents(self._waiting()).items()} | {
+            "last": np.array([self._last])
+        }
+
+    def restore(self, snapshot: Snapshot, rows: Batch) -> None:
+        """Continue with the persons and cohorts of the snapshot, and the rows that waited."""
+        self._last = int(snapshot["last"][0])
+        slots = snapshot["slots"]
+        held = rows.take(np.isin(rows.positions, slots[:, POSITION]))
+        index = np.searchsorted(slots[:, POSITION], held.positions)
+        self._state = self._moved_in(
+            {**snapshot, "slots": slots[index], "clock": snapshot["clock"][index]}, held.quasi, held.sensitive
+        )
+
+    def status(self) -> Mapping[str, float]:
+        """Known persons, cohorts, counted members, the pool, dismissed persons, waiting rows, age of what was seen."""
+        state, meta = self._state, self._state.meta
+        persons = state.persons[: meta[PERSONS]]
+        members = persons[persons[:, ROLE] == MEMBER]
+        return {
+            "persons": float(meta[KNOWN]),
+            "cohorts": float(meta[LEAVES]),
+            "members": float(meta[MEMBERS]),
+            "dismissed": float((persons[:, ROLE] == DISMISSED).sum()),
+            "pool": float(meta[POOLED_PERSONS]),
+            "waiting_rows": float(meta[WAITING]),
+            "last_seen_median": float(self._last - np.median(members[:, kernels.SEEN])) if len(members) else 0.0,
+        }
+
+    def _overdue(self, batch: Batch) -> NDArray[np.int64]:
+        """Up to which position rows are late by their time when each of these comes."""
+        overdue = np.full(len(batch), NEVER)
+        turns = np.flatnonzero(np.diff(batch.times) > 0) + 1
+        if self.parameters.delay.seconds is None or not len(turns):
+            return overdue
+        waiting = self._waiting()
+        times = np.concatenate([self._state.clock[waiting], batch.times])
+        positions = np.concatenate([self._state.slots[waiting, POSITION], batch.positions])
+        earliest = np.minimum.accumulate(times[::-1])[::-1]  # a clock may be set back
+        late = np.searchsorted(earliest, batch.times[turns] - self.parameters.delay.seconds, side="right")
+        overdue[turns] = np.minimum(np.append(NEVER, positions)[late], batch.positions[turns - 1])
+        return overdue
+
+    def _advance(self, rows: Batch, overdue: NDArray[np.int64], passed: int, founders: int | None = None) -> Release:
+        """Let the kernels take rows and decide what is due, in turns: one takes, the other divides."""
+        rules, columns, done = self._rules, rows.columns(), 0
+        most = int(self._state.meta[WAITING]) + len(rows)
+        if len(self._out.members) < most:
+            words = self._out.words[self._out.meta[WORDS] :]
+            self._out = kernels.new_output(2 * most, len(self.schema.quasi))._replace(words=words)
+        while done != NONE:
+            self._make_room(len(rows))
+            given = (self._last, passed, founders or rules.founders, done, overdue, *columns)
+            done = kernels.advance(self._state, self._out, self._space, rules, *given)
+            if self._state.meta[NEEDED] != NONE:
+                self._make_room(len(rows))
+                splits.divide(self._state, self._out, self._space, rules, self._stamps)
+        self._last = max(self._last, passed)
+        return self._collect()
+
+    def _waiting(self) -> NDArray[np.int64]:
+        """Slots of the rows that wait, oldest first."""
+        state = self._state
+        slots = np.arange(state.meta[BEGIN], state.meta[END]) & (len(state.slots) - 1)
+        return slots[state.slots[slots, PLACE] != NONE]
+
+    def _contents(self, waiting: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """What means something in the arrays of the state, but for the rows that wait."""
+        state = self._state
+        persons, pool, nodes = (int(state.meta[entry]) for entry in (PERSONS, POOLED_PERSONS, NODES))
+        contents = {name: getattr(state, name)[:persons] for name in ("persons", "times", "values", "shown")}
+        contents |= {name: getattr(state, name)[:nodes] for name in ("nodes", "sizes", "ids")}
+        contents |= {"pool": state.pool[:pool], "hulls": state.hulls[:, :pool], "boxes": state.boxes[:, :nodes]}
+        return contents | {"meta": state.meta, "slots": state.slots[waiting], "clock": state.clock[waiting]}
+
+    def _new_state(self, waiting: int, persons: int, pool: int, nodes: int) -> State:
+        """An empty state with room for as many again as there are, and a chunk."""
+        room = 2 * CHUNK
+        while room < 2 * waiting + CHUNK:
+            room *= 2
+        more = (2 * size + CHUNK for size in (persons, pool, nodes))
+        return kernels.new_state(self.schema, self.parameters.l, *more, room)
+
+    def _moved_in(
+        self,
+        contents: Mapping[str, NDArray[Any]],
+        quasi: NDArray[np.float64],
+        sensitive: NDArray[np.int32],
+        more: int = 0,
+    ) -> State:
+        """A state with these contents, in which these rows wait, with room for so many more nodes."""
+        sizes = [len(contents[name]) for name in ("slots", "persons", "pool", "nodes")]
+        state = self._new_state(*sizes[:3], sizes[3] + more)
+        for name in ("persons", "times", "values", "shown", "pool", "nodes", "sizes", "ids", "slots", "clock"):
+            getattr(state, name)[: len(contents[name])] = contents[name]
+        for name in ("hulls", "boxes"):
+            getattr(state, name)[:, : contents[name].shape[1]] = contents[name]
+        state.meta[:] = contents["meta"]
+        state.meta[[BEGIN, END, WAITING]] = 0, sizes[0], sizes[0]
+        state.quasi[: sizes[0]], state.sensitive[: sizes[0]] = quasi, sensitive
+        # Waiting rows are counted anew: those that could not be read again have been given up.
+        slots = contents["slots"]
+        state.persons[:, WAITS] = np.bincount(slots[:, PERSON], minlength=len(state.persons))
+        members = np.unique(slots[:, PERSON][slots[:, PLACE] != POOL])
+        members = members[state.persons[members, ROLE] == MEMBER]
+        state.nodes[:, READY] = np.bincount(state.persons[members, NODE], minlength=len(state.nodes))
+        values = sensitive[slots[:, PLACE] == POOL]
+        for attribute in range(len(state.tally)):
+            state.tally[attribute] = np.bincount(values[:, attribute], minlength=state.tally.shape[1])
+        kernels.find_again(state)
+        return state
+
+    def _make_room(self, rows: int) -> None:
+        """See to room for so many further rows, whoever they are of, and for what is divided before them."""
+        state, out, meta = self._state, self._out, self._state.meta
+        persons, pool, nodes, begin, end, waiting, needed = (
+            int(meta[entry]) for entry in (PERSONS, POOLED_PERSONS, NODES, BEGIN, END, WAITING, NEEDED)
+        )
+        divided = 0 if needed == NONE else pool if needed == POOL else int(state.nodes[needed, COUNT])
+        more = 2 * (divided // self._rules.k + 2)
+        if (
+            len(state.persons) < persons + rows
+            or len(state.pool) < pool + rows
+            or len(state.nodes) < nodes + more
+            or len(state.slots) < end - begin + rows
+        ):
+            held = self._waiting()
+            self._state = self._moved_in(self._contents(held), state.quasi[held], state.sensitive[held], more)
+        left = len(out.words) - int(out.meta[WORDS])
+        if left < waiting + more:
+            words = np.concatenate([out.words[out.meta[WORDS] :], self.words(waiting + more + CHUNK - left)])
+            self._out = out._replace(words=words)
+            out.meta[WORDS] = 0
+
+    def _collect(self) -> Release:
+        """What the kernel has written; its buffers are free again."""
+        out = self._out
+        clusters, rows, suppressed = (int(out.meta[entry]) for entry in (CLUSTERS, ROWS, SUPPRESSED))
+        out.meta[[CLUSTERS, ROWS, SUPPRESSED]] = 0
+        release = Release(
+            ids=out.ids[:clusters, kernels.ID].copy(),
+            lo=out.boxes[0, :clusters].copy(),
+            hi=out.boxes[1, :clusters].copy(),
+            starts=out.starts[: clusters + 1].copy(),
+            members=out.members[:rows].copy(),
+            reused=out.facts[:clusters, 0] == 1,
+            windows=np.full((clusters, 2), -1),
+            suppressed=out.suppressed[:suppressed, 0].copy(),
+            decided=out.facts[:clusters, 2].copy(),
+            given_up=out.suppressed[:suppressed, 1].copy(),
+            company=out.facts[:clusters, 1].copy(),
+            parents=out.ids[:clusters, kernels.PARENT].copy(),
+        )
+        self._require(release, out.quasi[:rows])
+        return release
+
+    def _require(self, release: Release, quasi: NDArray[np.float64]) -> None:
+        """Raise `GuaranteeError` unless k persons stand behind every box and it covers its rows."""
+        if (release.company < self.parameters.k).any():
+            raise GuaranteeError("a cohort of fewer than k members publishes")
+        if not Boxes(self.schema, release.lo, release.hi).cover(quasi, release.cluster_of()).all():
+            raise GuaranteeError("a released box does not cover its rows")

@@ -1,0 +1,117 @@
+"""k persons over time: the attack against one written from its definition, the record of a sample, and lineages."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from microdata import Category, GuaranteeError, Hierarchy, InfeasibleError, Number, Publication, Schema, example_table
+from privacy import DistinctDiversity, Groups, KOverTime, Lineages, Record, Sightings, audit, candidates
+
+ILL = Schema("person", (Number("age", 0, 9),), (Category("illness", Hierarchy.flat(["flu", "ulcer", "gout"])),))
+
+
+def by_definition(seen: Any, published: Any) -> Any:
+    """For each person the number of those whose value lay in each box at the time of its row."""
+    values: Any = {}
+    for position, person, value in seen:
+        values.setdefault(person, []).append((position, value))
+
+    def value_at(person: Any, time: Any) -> Any:
+        before = [value for position, value in values[person] if position <= time]
+        return before[-1] if before else values[person][0][1]
+
+    return {
+        victim: sum(
+            all(low <= value_at(person, time) <= high for time, whose, low, high in published if whose == victim)
+            for person in values
+        )
+        for victim in {whose for _, whose, _, _ in published}
+    }
+
+
+@st.composite
+def histories(draw: Any) -> Any:
+    count = draw(st.integers(1, 25))
+    persons = draw(st.lists(st.integers(0, 6), min_size=count, max_size=count))
+    changing = draw(st.booleans())
+    values = [draw(st.integers(0, 9)) if changing else (3 * person) % 10 for person in persons]
+    seen = [(2 * row + 1, person, value) for row, (person, value) in enumerate(zip(persons, values, strict=True))]
+    published = [
+        (position, person, value - draw(st.integers(0, 4)), value + draw(st.integers(0, 4)))
+        for position, person, value in seen
+        if draw(st.booleans())
+    ]
+    return seen, published
+
+
+def arrays(seen: Any, published: Any) -> Any:
+    positions, persons, values = (np.array(column) for column in zip(*seen, strict=True))
+    times, whose, low, high = (np.array(column) for column in zip(*published, strict=True))
+    boxes = low[:, None].astype(float), high[:, None].astype(float)
+    return (positions, persons, values[:, None].astype(float)), (times, whose, *boxes)
+
+
+@settings(max_examples=60)
+@given(histories())
+def test_candidates_are_those_of_the_definition(history: Any) -> None:
+    seen, published = history
+    if not published:
+        return
+    sighted, left = arrays(seen, published)
+    victims, counts = candidates(Sightings(*sighted), *left)
+    assert dict(zip(victims.tolist(), counts.tolist(), strict=True)) == by_definition(seen, published)
+
+
+@settings(max_examples=40)
+@given(histories(), st.integers(1, 4))
+def test_the_record_of_a_sample_agrees(history: Any, most: Any) -> None:
+    seen, published = history
+    record, nobody = Record(most), Record()
+    assert not len(nobody.linked()[0])
+    if not published:
+        return
+    sighted, left = arrays(seen, published)
+    for row in range(len(sighted[0])):
+        record.take(*(column[row : row + 1] for column in sighted))
+        record._keep_changes()
+    for row in range(len(left[0])):
+        record.publish(*(column[row : row + 1] for column in left))
+    expected = by_definition(seen, published)
+    victims, counts = record.linked()
+    assert len(victims) <= most
+    assert all(expected[victim] == count for victim, count in zip(victims.tolist(), counts.tolist(), strict=True))
+    if len(expected) <= most:
+        assert len(victims) == len(expected)
+
+
+def test_the_model_is_about_whoever_stands_behind_a_class() -> None:
+    company = np.array([4, 5, 6])
+    groups = Groups(company, company, company, (), company)
+    assert KOverTime(5).holds(groups).tolist() == [False, True, True]
+    assert KOverTime(5).achieved(groups).tolist() == [4, 5, 6]
+    assert KOverTime(5).least_persons == KOverTime(5).nearest(5.9) == 5
+    with pytest.raises(GuaranteeError, match="record"):
+        KOverTime(5).holds(Groups(company, company, company, ()))
+    with pytest.raises(InfeasibleError):
+        KOverTime(0)
+
+
+def test_a_lineage_has_the_values_of_all_boxes_before() -> None:
+    lineages, two = Lineages(ILL), DistinctDiversity(2)
+    ids, parents = np.array([7, 8, 9], np.uint64), np.array([0, 7, 0], np.uint64)
+    lineages.add(ids, parents, np.array([0, 0, 1, 2]), np.array([[0], [0], [1], [2]], np.int32))
+    groups = lineages.groups(ids, np.array([3, 3, 3]))
+    assert groups.rows.tolist() == [2, 3, 1]
+    assert two.achieved(groups).tolist() == [1, 2, 1]
+    lineages.add(ids[2:], parents[2:], np.array([0]), np.array([[0]], np.int32))
+    assert two.holds(lineages.groups(ids, np.array([3, 3, 3]))).tolist() == [False, True, True]
+
+
+def test_a_file_cannot_be_audited_for_it() -> None:
+    table = example_table(20, persons=8)
+    whole = Publication.of(table, np.zeros(20, np.int64))
+    with pytest.raises(InfeasibleError, match="does not show whose rows"):
+        audit(table, whole, [KOverTime(2)])

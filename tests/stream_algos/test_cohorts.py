@@ -1,0 +1,276 @@
+"""Cohorts: who joins, who waits, what splits, grows or falls silent, and what is left of it after a restart."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from microdata import Category, GuaranteeError, Hierarchy, InfeasibleError, Number, PersonSource, Schema, SchemaError
+from stream_algos import Batch, Cohorts
+from stream_algos import _cohort_kernels as kernels
+from stream_algos import _cohort_split_kernels as splits
+from tests.stream_algos.cohort_streams import SCHEMA, engine, people, watched
+from tests.stream_worlds import Observer
+
+LINE = Schema("person", (Number("age", 0, 100),))
+ILL = Schema("person", (Number("age", 0, 100),), (Category("illness", Hierarchy.flat(["flu", "ulcer", "gout"])),))
+
+
+def rows(*pairs: Any, start: int = 0, values: Any = None) -> Batch:
+    """One row per pair of a person and an age, at the positions from a start on."""
+    count = len(pairs)
+    sensitive = np.empty((count, 0), np.int32) if values is None else np.array(values, np.int32).reshape(count, 1)
+    ages = np.array([[float(age)] for _, age in pairs])
+    positions = np.arange(start, start + count)
+    return Batch(positions, positions / 10.0, np.array([person for person, _ in pairs]), ages, sensitive)
+
+
+def founded(*ages: float, k: int = 2, schema: Schema = LINE, values: Any = None, **given_: Any) -> Any:
+    """An engine with a cohort, or several, of persons 0, 1, … of these ages, and what was released then."""
+    made = engine(1, k=k, tuples=len(ages), schema=schema, founders=k, **given_)
+    batch = rows(*enumerate(ages), values=values)
+    released = made.push(batch)
+    assert not len(released)
+    return made, made.advance(len(ages))
+
+
+def busy(*ages: float, k: int = 3) -> Any:
+    """The same of persons who all have been there lately; the next position is 20."""
+    made = engine(1, k=k, tuples=10, schema=LINE, founders=k)
+    made.push(rows(*enumerate(ages)))
+    made.advance(15)
+    assert len(made.push(rows(*enumerate(ages), start=16)).members) == len(ages)
+    return made
+
+
+def boxes(release: Any) -> Any:
+    return [(lo, hi) for (lo,), (hi,) in zip(release.lo.tolist(), release.hi.tolist(), strict=True)]
+
+
+def assert_sound(one: Cohorts) -> None:
+    """What must be true of the state at any time, whatever happened: counted by hand."""
+    state, k = one._state, one.parameters.k
+    persons = state.persons[: state.meta[kernels.PERSONS]]
+    members = 0
+    for node in range(state.meta[kernels.NODES]):
+        if state.nodes[node, kernels.LEFT] != kernels.NONE:
+            continue
+        own = np.flatnonzero((persons[:, kernels.ROLE] == kernels.MEMBER) & (persons[:, kernels.NODE] == node))
+        low, high, join_low, join_high = state.boxes[:, node]
+        assert state.nodes[node, kernels.COUNT] == len(own)
+        assert (state.values[own] >= low).all()
+        assert (state.values[own] <= high).all()
+        assert (join_low >= low).all()
+        assert (join_high <= high).all()
+        listed, person = [], state.nodes[node, kernels.HEAD]
+        while person != kernels.NONE:
+            listed.append(person)
+            person = persons[person, kernels.NEXT]
+        assert set(own.tolist()) <= set(listed)
+        assert all(persons[one_, kernels.NODE] == node for one_ in listed)
+        if one.parameters.l > 1 and state.nodes[node, kernels.SHOWN]:
+            shown = state.shown[listed]
+            assert len(np.unique(shown[shown != kernels.NONE])) >= one.parameters.l
+        members += len(own)
+    assert state.meta[kernels.MEMBERS] == members
+    assert state.meta[kernels.KNOWN] == (persons[:, kernels.ROLE] != kernels.GONE).sum()
+    assert k >= 1
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    persons=st.integers(1, 120),
+    moving=st.sampled_from((0.0, 0.1, 0.6)),
+    l=st.sampled_from((1, 2)),
+)
+def test_the_state_is_sound_at_any_time(seed: Any, persons: Any, moving: Any, l: Any) -> None:  # noqa: E741 - ℓ
+    schema = replace(SCHEMA, sensitive=ILL.sensitive)
+    made, batch = engine(seed, tuples=40, schema=schema, l=l), people(seed, persons, moving=moving, schema=schema)
+    observer = Observer(schema, made)
+    for begin in range(0, len(batch), 29):
+        observer.push(batch.take(slice(begin, begin + 29)))
+        assert_sound(made)
+    observer.flush()
+    observer.assert_complete()
+    assert_sound(made)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6), moving=st.sampled_from((0.0, 0.2)), restarts=st.sampled_from((1, 4)))
+def test_a_restart_changes_no_decision(seed: Any, moving: Any, restarts: Any) -> None:
+    batch = people(seed, moving=moving)
+    through, again = watched(engine(seed), batch), watched(engine(seed), batch, restarts)
+    for name in ("lo", "hi", "starts", "suppressed", "decided", "company", "reused"):
+        assert np.array_equal(getattr(through.release, name), getattr(again.release, name)), name
+    assert through.clusters() == again.clusters()
+
+
+def test_whoever_returns_leaves_at_once_with_the_same_box() -> None:
+    made, first = founded(30, 33, 70, 71)
+    assert sorted(boxes(first)) == [(30, 33), (70, 71)]
+    again = made.push(rows((2, 70), (0, 30), (2, 70), start=5))
+    assert boxes(again) == [(70, 71), (30, 33), (70, 71)]
+    assert again.reused.all()
+    assert set(again.ids.tolist()) == set(first.ids.tolist())
+    assert (again.decided == again.members).all()
+    assert (again.company == 2).all()
+
+
+def test_a_new_person_inside_joins_and_one_outside_waits() -> None:
+    made, _ = founded(30, 33, 70, 71)
+    released = made.push(rows((4, 32), (5, 50), start=5))
+    assert boxes(released) == [(30, 33)]
+    assert released.company.tolist() == [3]
+    assert made.pending().tolist() == [6]
+    assert made.status()["pool"] == 1
+
+
+def test_the_row_that_makes_a_split_leaves_with_the_old_box() -> None:
+    made, _ = founded(30, 40)
+    released = made.push(rows((2, 31), (3, 39), (0, 30), (3, 39), start=5))
+    assert boxes(released) == [(30, 40), (30, 40), (30, 31), (39, 40)]
+    assert released.reused.tolist() == [True, True, False, False]
+    assert set(released.parents[2:].tolist()) == set(released.ids[:2].tolist())
+    assert made.status()["cohorts"] == 2
+
+
+def test_too_few_are_suppressed_but_remembered() -> None:
+    made = engine(1, k=3, tuples=2, schema=LINE)
+    alone = made.push(rows((0, 30), (1, 40), (0, 31), (0, 30)))
+    assert not len(alone)
+    assert alone.suppressed.tolist() == [0, 1]
+    assert made.status()["pool"] == 2
+    later = made.push(rows((2, 35), (3, 36), (4, 37), (5, 38), start=4))
+    later_ = made.advance(6)
+    released = [*later.members.tolist(), *later_.members.tolist()]
+    assert released == [] or min(released) >= 3
+    assert made.status()["members"] + made.status()["pool"] == 6
+
+
+def test_the_founders_box_holds_every_value_that_was_seen_of_them() -> None:
+    made = engine(1, k=2, tuples=3, schema=LINE, founders=2)
+    released = made.push(rows((0, 30), (1, 35), (0, 60), (1, 36)))
+    assert boxes(released) == [(30, 60)]
+    assert sorted(released.members.tolist()) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("k", "persons"), [(10, 9), (2, 1)])
+def test_fewer_than_k_persons_publish_nothing(k: Any, persons: Any) -> None:
+    observer = watched(engine(1, k=k, tuples=20), people(3, persons, repeats=8))
+    assert not len(observer.release.members)
+    observer.assert_complete()
+
+
+def test_equal_values_make_one_cohort_that_is_never_split() -> None:
+    made = engine(1, k=3, tuples=20, schema=LINE)
+    released = made.push(rows(*((person % 400, 42) for person in range(2000))))
+    assert len(released.suppressed) == 0
+    assert made.status()["cohorts"] == 1
+    assert made.status()["members"] == 400
+    assert set(boxes(released)) == {(42, 42)}
+
+
+def test_a_member_far_away_is_dismissed_and_never_counted_again() -> None:
+    made, _ = founded(30, 31, 32, 33, 80, 81, 82, 83, k=3)
+    assert made.push(rows((0, 99), start=9)).suppressed.tolist() == [9]
+    assert made.status()["dismissed"] == 1
+    back = made.push(rows((0, 30), (1, 31), start=10))
+    assert boxes(back) == [(30, 33), (30, 33)]
+    assert (back.company == 3).all()
+
+
+def test_fewer_than_k_members_publish_nothing_until_somebody_joins() -> None:
+    made, _ = founded(30, 31, 33)
+    made.push(rows((3, 90), (4, 91), start=4))
+    made.advance(400)
+    gone = made.push(rows((0, 99), (2, 98), start=500))
+    assert gone.suppressed.tolist() == [500, 501]
+    quiet = made.push(rows((1, 31), start=502))
+    assert quiet.suppressed.tolist() == [502]
+    joined = made.push(rows((5, 32), (1, 31), start=503))
+    assert boxes(joined) == [(30, 33), (30, 33)]
+    assert (joined.company == 2).all()
+
+
+def test_a_grown_box_waits_for_k_persons() -> None:
+    made = busy(30, 31, 32)
+    waiting = made.push(rows((0, 34), (1, 31), start=20))
+    assert not len(waiting)
+    assert made.pending().tolist() == [20, 21]
+    together = made.push(rows((2, 32), (1, 31), start=22))
+    assert boxes(together) == [(30, 34), (30, 34)]
+    assert np.diff(together.starts).tolist() == [3, 1]
+    outside = made.push(rows((7, 33), start=24))
+    assert not len(outside), "who is in the grown box only may not join"
+
+
+def test_a_row_that_waits_for_company_in_vain_is_suppressed() -> None:
+    made = busy(30, 31, 32)
+    made.push(rows((0, 34), start=20))
+    assert made.advance(30).suppressed.tolist() == [20]
+    assert not len(made.pending())
+
+
+def test_values_count_once_they_are_published_on_both_sides_of_a_split() -> None:
+    made, first = founded(30, 40, schema=ILL, values=[0, 1], l=2)
+    assert np.diff(first.starts).tolist() == [2]
+    same = made.push(rows((2, 31), (3, 39), (0, 30), start=5, values=[0, 1, 0]))
+    assert set(boxes(same)) == {(30, 40)}, "each side would have one value"
+    mixed = made.push(rows((0, 30), (3, 39), (4, 32), (5, 38), (0, 30), (5, 38), start=8, values=[1, 0, 2, 2, 0, 0]))
+    assert set(boxes(mixed)[-2:]) == {(30, 32), (38, 40)}
+    assert_sound(made)
+
+
+def test_rows_without_enough_values_found_nothing() -> None:
+    made, release = founded(30, 40, schema=ILL, values=[1, 1], l=2)
+    assert release.suppressed.tolist() == [0]
+    assert not len(release)
+    assert made.status()["pool"] == 2
+
+
+def test_the_silent_are_forgotten() -> None:
+    made = engine(1, k=2, tuples=4, schema=LINE, founders=2, memory=5.0)
+    made.push(rows((0, 30), (1, 31), (0, 30), (1, 31), (0, 30)))
+    assert made.status()["persons"] == 2
+    late = made.push(rows(*((0, 30) for _ in range(4)), start=200))
+    assert made.status()["persons"] == 1
+    assert made.status()["members"] == 1
+    assert late.suppressed.tolist()[-1] == 203
+    assert_sound(made)
+
+
+def test_what_cannot_work_is_refused() -> None:
+    asked = {"k": 2, "delay": {"tuples": 10}, "company": "standing"}
+    with pytest.raises(SchemaError, match="nobody comes back"):
+        Cohorts(Schema(PersonSource.ROW, LINE.quasi), **asked)
+    with pytest.raises(ValidationError, match="company"):
+        Cohorts(LINE, k=2, delay={"tuples": 10})
+    with pytest.raises(InfeasibleError, match="founders"):
+        Cohorts(LINE, **asked, founders=1)
+
+
+@pytest.mark.parametrize("wrong", [{"company": np.array([1])}, {"lo": np.array([[31.5]])}])
+def test_what_would_break_the_promise_stops_the_engine(wrong: Any) -> None:
+    made, _ = founded(30, 33)
+    released = made.push(rows((0, 30), start=3))
+    made._require(released, np.array([[30.0]]))
+    with pytest.raises(GuaranteeError):
+        made._require(replace(released, **wrong), np.array([[30.0]]))
+
+
+def test_many_persons_cost_no_more_than_a_sample() -> None:
+    """A cut of more persons than are looked at leaves k and ℓ on both sides all the same."""
+    random = np.random.default_rng(5)
+    count = 3 * splits.SAMPLE
+    made = engine(1, k=5, tuples=count, schema=LINE)
+    ages = random.integers(0, 100, count)
+    made.push(rows(*enumerate(ages)))
+    released = made.advance(count)
+    assert made.status()["cohorts"] > 20
+    assert (released.company >= 5).all()
+    assert_sound(made)

@@ -1,0 +1,109 @@
+"""Whoever ties all rows of a person together finds k persons; and with any rule broken, fewer."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stream_algos import Batch, Cohorts
+from stream_algos import _cohort_kernels as taking
+from tests.stream_algos.cohort_streams import (
+    BROKEN,
+    SCHEMA,
+    break_rule,
+    engine,
+    people,
+    succeeds,
+    told_newcomers,
+    watched,
+)
+from tests.stream_worlds import Observer
+
+SEEDS = range(10)
+FOUND_IN = 9
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    persons=st.integers(1, 90),
+    repeats=st.integers(1, 12),
+    k=st.integers(1, 7),
+    tuples=st.sampled_from((5, 60, 400)),
+    moving=st.sampled_from((0.0, 0.02, 0.3, 1.0)),
+    restarts=st.sampled_from((0, 1, 3)),
+)
+def test_linked_rows_leave_k_persons(
+    seed: Any, persons: Any, repeats: Any, k: Any, tuples: Any, moving: Any, restarts: Any
+) -> None:
+    observer = watched(engine(seed, k, tuples), people(seed, persons, repeats, moving), restarts)
+    observer.assert_complete()
+    _, left = observer.linked()
+    assert (left >= k).all()
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda one: one.rule)
+def test_what_is_right_is_not_found(broken: Any) -> None:
+    """Else the tests below would tell nothing."""
+    for seed in SEEDS:
+        assert not succeeds(engine(seed, tuples=25), broken.stream(seed))
+
+
+def test_splits_do_not_tell_newcomers() -> None:
+    splits, told = told_newcomers(watched(engine(1), people(1, persons=200, moving=0.0)))
+    assert splits > 20
+    assert told < 0.8 * splits
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda one: one.rule)
+def test_a_broken_rule_is_found(broken: Any, monkeypatch: Any) -> None:
+    break_rule(broken, monkeypatch)
+    found = [succeeds(engine(seed, tuples=25), broken.stream(seed)) for seed in SEEDS]
+    assert sum(found) >= FOUND_IN
+
+
+class Merging(Cohorts):
+    """Takes a cohort apart now and then, and lets its members found others with whoever is in the pool."""
+
+    turn = 0
+
+    def push(self, batch: Any) -> Any:
+        state, self.turn = self._state, self.turn + 1
+        persons = state.persons[: state.meta[taking.PERSONS]]
+        members = np.flatnonzero((persons[:, taking.ROLE] == taking.MEMBER) & (persons[:, taking.WAITS] == 0))
+        if self.turn % 3 == 0 and len(members):
+            node = persons[members[self.turn % len(members)], taking.NODE]
+            for person in members[persons[members, taking.NODE] == node]:
+                place = state.meta[taking.POOLED_PERSONS]
+                state.meta[taking.POOLED_PERSONS] += 1
+                state.pool[place] = person
+                state.hulls[:, place] = state.values[person]
+                persons[person, [taking.ROLE, taking.NODE]] = taking.POOLED, place
+            state.nodes[node, [taking.COUNT, taking.HEAD]] = 0, taking.NONE
+        return super().push(batch)
+
+
+def test_merging_is_found() -> None:
+    asked = {"k": 3, "delay": {"tuples": 60}, "company": "standing"}
+    found = [succeeds(Merging(SCHEMA, **asked), people(seed, moving=0.0)) for seed in SEEDS]
+    assert sum(found) >= FOUND_IN
+
+
+def test_an_assignment_that_a_crash_forgets_is_found() -> None:
+    """What was published since the snapshot is not known any more: the next rows of its persons get other boxes."""
+    found = []
+    for seed in SEEDS:
+        batch = people(seed, moving=0.0)
+        observer = Observer(SCHEMA, engine(seed))
+        observer.push(batch.take(slice(0, 40)))
+        snapshot = observer.engine.snapshot()
+        observer.push(batch.take(slice(40, 220)))
+        observer.engine = engine(seed + 1)
+        observer.engine.restore(snapshot, Batch.empty(SCHEMA))
+        observer.push(batch.take(slice(220, len(batch))))
+        observer.flush()
+        _, left = observer.linked()
+        found.append(bool((left < 3).any()))
+    assert sum(found) >= FOUND_IN
