@@ -287,9 +287,9 @@ def _forget(state: State, rules: Rules, now: float) -> None:
 @kernel
 def _contains(state: State, side: int, node: int, lo: NDArray[np.float64], hi: NDArray[np.float64]) -> bool:
     """Whether a box of a node (the published or the joining one) contains a range of values."""
-    below, above = state.boxes[side, node], state.boxes[side + 1, node]
+    boxes = state.boxes
     for attribute in range(len(lo)):
-        if lo[attribute] < below[attribute] or hi[attribute] > above[attribute]:
+        if lo[attribute] < boxes[side, node, attribute] or hi[attribute] > boxes[side + 1, node, attribute]:
             return False
     return True
 
@@ -340,10 +340,12 @@ def show(state: State, rules: Rules, person: int, sensitive: NDArray[np.int32]) 
 
 
 @kernel
-def _add(out: Output, position: int, quasi: NDArray[np.float64]) -> None:
+def _add(out: Output, position: int, quasi: NDArray[np.float64], index: int) -> None:
+    """One more row leaves: its values are at an index. Every row comes by here, so no array is made."""
     row = out.meta[ROWS]
     out.members[row] = position
-    copy(out.quasi[row], quasi)
+    for attribute in range(quasi.shape[1]):
+        out.quasi[row, attribute] = quasi[index, attribute]
     out.meta[ROWS] += 1
 
 
@@ -353,8 +355,9 @@ def _close(state: State, out: Output, node: int, reached: int) -> None:
     cluster = out.meta[CLUSTERS]
     out.ids[cluster, ID] = state.ids[node, ID]
     out.ids[cluster, PARENT] = state.ids[node, PARENT]
-    copy(out.boxes[0, cluster], state.boxes[P_LO, node])
-    copy(out.boxes[1, cluster], state.boxes[P_HI, node])
+    for attribute in range(out.boxes.shape[2]):
+        out.boxes[0, cluster, attribute] = state.boxes[P_LO, node, attribute]
+        out.boxes[1, cluster, attribute] = state.boxes[P_HI, node, attribute]
     out.facts[cluster, 0] = state.nodes[node, SHOWN]
     out.facts[cluster, 1] = state.nodes[node, COUNT]
     out.facts[cluster, 2] = reached
@@ -432,7 +435,7 @@ def let_out(state: State, out: Output, rules: Rules, node: int, slots: NDArray[n
     for slot in slots:
         show(state, rules, state.slots[slot, PERSON], state.sensitive[slot])
         other = first + int(word(out) % np.uint64(out.meta[ROWS] + 1 - first))
-        _add(out, out.members[other], out.quasi[other])
+        _add(out, out.members[other], out.quasi, other)
         out.members[other] = state.slots[slot, POSITION]
         copy(out.quasi[other], state.quasi[slot])
         _decided(state, slot)
@@ -527,6 +530,39 @@ def _moved(
 
 
 @kernel
+def _again(
+    state: State,
+    out: Output,
+    rules: Rules,
+    position: int,
+    time: float,
+    code: int,
+    quasi: NDArray[np.float64],
+    sensitive: NDArray[np.int32],
+    index: int,
+) -> bool:
+    """Whether a row is a member's with the values of the last time, whose cohort publishes: then it leaves."""
+    persons, person = state.persons, int(state.buckets[_bucket(state, code)])
+    while person != NONE and persons[person, CODE] != code:
+        person = persons[person, CHAIN]
+    if person == NONE or persons[person, ROLE] != MEMBER:
+        return False
+    node = persons[person, NODE]
+    if state.nodes[node, OPEN] or state.nodes[node, COUNT] < rules.k:
+        return False
+    for attribute in range(quasi.shape[1]):
+        if state.values[person, attribute] != quasi[index, attribute]:
+            return False
+    persons[person, SEEN] = position
+    state.times[person] = time
+    if rules.l > 1:
+        show(state, rules, person, sensitive[index])
+    _add(out, position, quasi, index)
+    _close(state, out, node, position)
+    return True
+
+
+@kernel
 def _take(
     state: State,
     out: Output,
@@ -535,11 +571,13 @@ def _take(
     position: int,
     time: float,
     code: int,
-    row: NDArray[np.float64],
+    quasi: NDArray[np.float64],
     sensitive: NDArray[np.int32],
+    index: int,
 ) -> None:
     """Decide a row that comes, or let it wait."""
     persons, nodes, meta = state.persons, state.nodes, state.meta
+    row = quasi[index]
     person = _meet(state, code)
     role = persons[person, ROLE]
     persons[person, SEEN] = position
@@ -560,7 +598,7 @@ def _take(
         copy(state.values[person], row)
         node = _joinable(state, rules, state.hulls[0, place], state.hulls[1, place])
         if node == NONE:
-            _wait(state, person, POOL, position, time, row, sensitive)
+            _wait(state, person, POOL, position, time, row, sensitive[index])
             return
         if persons[person, WAITS]:
             # The joining box speaks of now, not of the positions of rows that came before.
@@ -584,13 +622,13 @@ def _take(
         _suppress(out, position, position)
         return
     if nodes[node, OPEN]:
-        _wait(state, person, node, position, time, row, sensitive)
+        _wait(state, person, node, position, time, row, sensitive[index])
         if nodes[node, READY] >= rules.k:
             let_out(state, out, rules, node, waiting_for(state, node), position)
             nodes[node, OPEN] = 0
         return
-    show(state, rules, person, sensitive)
-    _add(out, position, row)
+    show(state, rules, person, sensitive[index])
+    _add(out, position, quasi, index)
     _close(state, out, node, position)
 
 
@@ -628,8 +666,9 @@ def advance(
         ):
             return index
         if index < len(positions):
-            row = quasi[index]
-            _take(state, out, space, rules, positions[index], times[index], codes[index], row, sensitive[index])
+            position, time, code = positions[index], times[index], codes[index]
+            if not _again(state, out, rules, position, time, code, quasi, sensitive, index):
+                _take(state, out, space, rules, position, time, code, quasi, sensitive, index)
             if rules.memory < np.inf:
                 _forget(state, rules, times[index])
                 _forget(state, rules, times[index])

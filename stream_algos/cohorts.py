@@ -37,7 +37,6 @@ from stream_algos._cohort_kernels import (
     NEEDED,
     NODE,
     NODES,
-    NONE,
     PERSON,
     PERSONS,
     PLACE,
@@ -55,6 +54,7 @@ from stream_algos._cohort_kernels import (
     Rules,
     State,
 )
+from stream_algos._held_kernels import NONE
 from stream_algos.castle import Delay
 from stream_algos.engine import (
     LONGEST,
@@ -296,8 +296,8 @@ class Cohorts(Engine):
             self._out = kernels.new_output(2 * most, len(self.schema.quasi))._replace(words=words)
         while done != NONE:
             self._make_room(len(rows))
-            given = (self._last, passed, founders or rules.founders, done, overdue, *columns)
-            done = kernels.advance(self._state, self._out, self._space, rules, *given)
+            at: tuple[int, int, int, int] = (self._last, passed, founders or rules.founders, done)
+            done = kernels.advance(self._state, self._out, self._space, rules, *at, overdue, *columns)
             if self._state.meta[NEEDED] != NONE:
                 self._make_room(len(rows))
                 splits.divide(self._state, self._out, self._space, rules, self._stamps)
@@ -324,8 +324,8 @@ class Cohorts(Engine):
         room = 2 * CHUNK
         while room < 2 * waiting + CHUNK:
             room *= 2
-        more = (2 * size + CHUNK for size in (persons, pool, nodes))
-        return kernels.new_state(self.schema, self.parameters.l, *more, room)
+        persons, pool, nodes = (2 * size + CHUNK for size in (persons, pool, nodes))
+        return kernels.new_state(self.schema, self.parameters.l, persons, pool, nodes, room)
 
     def _moved_in(
         self,
@@ -335,15 +335,15 @@ class Cohorts(Engine):
         more: int = 0,
     ) -> State:
         """A state with these contents, in which these rows wait, with room for so many more nodes."""
-        sizes = [len(contents[name]) for name in ("slots", "persons", "pool", "nodes")]
-        state = self._new_state(*sizes[:3], sizes[3] + more)
+        persons, pool, nodes, waiting = (len(contents[name]) for name in ("persons", "pool", "nodes", "slots"))
+        state = self._new_state(waiting, persons, pool, nodes + more)
         for name in ("persons", "times", "values", "shown", "pool", "nodes", "sizes", "ids", "slots", "clock"):
             getattr(state, name)[: len(contents[name])] = contents[name]
         for name in ("hulls", "boxes"):
             getattr(state, name)[:, : contents[name].shape[1]] = contents[name]
         state.meta[:] = contents["meta"]
-        state.meta[[BEGIN, END, WAITING]] = 0, sizes[0], sizes[0]
-        state.quasi[: sizes[0]], state.sensitive[: sizes[0]] = quasi, sensitive
+        state.meta[[BEGIN, END, WAITING]] = 0, waiting, waiting
+        state.quasi[:waiting], state.sensitive[:waiting] = quasi, sensitive
         # Waiting rows are counted anew: those that could not be read again have been given up.
         slots = contents["slots"]
         state.persons[:, WAITS] = np.bincount(slots[:, PERSON], minlength=len(state.persons))

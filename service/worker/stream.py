@@ -74,14 +74,15 @@ def stream_of(policy: Policy, settings: WorkerSettings) -> Stream:
                 )
             ]
         )
-    if policy.data.engines[policy.algorithm_name or ""].algorithm.remembers:
+    name = policy.algorithm_name or ""
+    if policy.data.engines[name].algorithm.remembers:
         raise PolicyError(
             [
                 PolicyProblem(
                     "guarantee.algorithm",
                     "a worker cannot keep what this algorithm knows of persons across restarts yet, and without that "
                     "its promise would end with the process; `portcullis replay` runs it over a file",
-                    policy.algorithm_name,
+                    name,
                 )
             ]
         )

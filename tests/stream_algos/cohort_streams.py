@@ -167,7 +167,7 @@ BROKEN = (
         "a box of one's own",
         people,
         "        _suppress(out, position, position)\n        return\n    if nodes[node, OPEN]:",
-        "        _add(out, position, row)\n"
+        "        _add(out, position, quasi, index)\n"
         "        _close(state, out, node, position)\n"
         "        copy(out.boxes[0, out.meta[CLUSTERS] - 1], np.floor(row))\n"
         "        copy(out.boxes[1, out.meta[CLUSTERS] - 1], np.ceil(row))\n"

@@ -13,6 +13,7 @@ from microdata import Category, GuaranteeError, Hierarchy, InfeasibleError, Numb
 from stream_algos import Batch, Cohorts
 from stream_algos import _cohort_kernels as kernels
 from stream_algos import _cohort_split_kernels as splits
+from stream_algos._held_kernels import NONE
 from tests.stream_algos.cohort_streams import SCHEMA, engine, people, watched
 from tests.stream_worlds import Observer
 
@@ -57,7 +58,7 @@ def assert_sound(one: Cohorts) -> None:
     persons = state.persons[: state.meta[kernels.PERSONS]]
     members = 0
     for node in range(state.meta[kernels.NODES]):
-        if state.nodes[node, kernels.LEFT] != kernels.NONE:
+        if state.nodes[node, kernels.LEFT] != NONE:
             continue
         own = np.flatnonzero((persons[:, kernels.ROLE] == kernels.MEMBER) & (persons[:, kernels.NODE] == node))
         low, high, join_low, join_high = state.boxes[:, node]
@@ -67,14 +68,14 @@ def assert_sound(one: Cohorts) -> None:
         assert (join_low >= low).all()
         assert (join_high <= high).all()
         listed, person = [], state.nodes[node, kernels.HEAD]
-        while person != kernels.NONE:
+        while person != NONE:
             listed.append(person)
             person = persons[person, kernels.NEXT]
         assert set(own.tolist()) <= set(listed)
         assert all(persons[one_, kernels.NODE] == node for one_ in listed)
         if one.parameters.l > 1 and state.nodes[node, kernels.SHOWN]:
             shown = state.shown[listed]
-            assert len(np.unique(shown[shown != kernels.NONE])) >= one.parameters.l
+            assert len(np.unique(shown[shown != NONE])) >= one.parameters.l
         members += len(own)
     assert state.meta[kernels.MEMBERS] == members
     assert state.meta[kernels.KNOWN] == (persons[:, kernels.ROLE] != kernels.GONE).sum()
@@ -245,7 +246,7 @@ def test_the_silent_are_forgotten() -> None:
 
 
 def test_what_cannot_work_is_refused() -> None:
-    asked = {"k": 2, "delay": {"tuples": 10}, "company": "standing"}
+    asked: Any = {"k": 2, "delay": {"tuples": 10}, "company": "standing"}
     with pytest.raises(SchemaError, match="nobody comes back"):
         Cohorts(Schema(PersonSource.ROW, LINE.quasi), **asked)
     with pytest.raises(ValidationError, match="company"):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from stream_algos import Batch, Cohorts
 from stream_algos import _cohort_kernels as taking
+from stream_algos._held_kernels import NONE
 from tests.stream_algos.cohort_streams import (
     BROKEN,
     SCHEMA,
@@ -81,13 +82,13 @@ class Merging(Cohorts):
                 state.pool[place] = person
                 state.hulls[:, place] = state.values[person]
                 persons[person, [taking.ROLE, taking.NODE]] = taking.POOLED, place
-            state.nodes[node, [taking.COUNT, taking.HEAD]] = 0, taking.NONE
+            state.nodes[node, [taking.COUNT, taking.HEAD]] = 0, NONE
         return super().push(batch)
 
 
 def test_merging_is_found() -> None:
-    asked = {"k": 3, "delay": {"tuples": 60}, "company": "standing"}
-    found = [succeeds(Merging(SCHEMA, **asked), people(seed, moving=0.0)) for seed in SEEDS]
+    merging = (Merging(SCHEMA, k=3, delay={"tuples": 60}, company="standing") for _ in SEEDS)
+    found = [succeeds(one, people(seed, moving=0.0)) for seed, one in enumerate(merging)]
     assert sum(found) >= FOUND_IN
 
 
