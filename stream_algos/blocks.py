@@ -203,7 +203,7 @@ class Blocks(Engine):
     example: ClassVar[Mapping[str, Any]] = {"size": 40, "table": {"algorithm": "mondrian", "k": 3}}
     variants: ClassVar[Sequence[Mapping[str, Any]]] = (
         {"seconds": 10.0, "size": 25, "delay": {"tuples": 90, "seconds": 35.0}},
-        *({"size": 60, "table": {"algorithm": "mondrian", **request}} for request in _every_model()),
+        *({"size": 70, "table": {"algorithm": "mondrian", **request}} for request in _every_model()),
     )
 
     def __init__(self, schema: Schema, *, words: Words = system_words, **given: Any) -> None:
