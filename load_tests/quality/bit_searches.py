@@ -20,10 +20,10 @@ from static_algos.orders import MUTATION, PATIENCE, POPULATION
 Bits = NDArray[np.bool_]
 
 
-def evolve(bits: int, cost_of: Callable[[Bits], float], generations: int, seed: int, on: float = 0.5) -> float:
-    """The least cost that a search over so many bits finds; at first each bit is set with the chance `on`."""
+def evolve(bits: int, cost_of: Callable[[Bits], float], generations: int, seed: int) -> float:
+    """The least cost that a search over so many bits finds; it begins with members of few and of many set bits."""
     random = np.random.default_rng(seed)
-    members = [random.random(bits) < on for _ in range(POPULATION)]
+    members = [random.random(bits) < (one + 0.5) / POPULATION for one in range(POPULATION)]
     costs = [cost_of(one) for one in members]
     best, stale = min(costs), 0
     for _ in range(generations):
@@ -60,8 +60,7 @@ def suppressed_values(table: Table, k: int, *, generations: int, seed: int) -> f
         small = _small(np.where(kept, np.stack(codes, axis=1), -1).astype(np.int32), k)
         return float((~kept[~small]).sum() + small.sum() * kept.shape[1])
 
-    # Mostly kept: with every second value suppressed nothing would be left to begin with.
-    return 1 - evolve(int(starts[-1]), cost, generations, seed, on=0.9) / table.quasi.size
+    return 1 - evolve(int(starts[-1]), cost, generations, seed) / table.quasi.size
 
 
 def merged_intervals(table: Table, k: int, *, generations: int, seed: int) -> float:
@@ -83,7 +82,7 @@ def merged_intervals(table: Table, k: int, *, generations: int, seed: int) -> fl
         small = _small(np.stack(codes, axis=1).astype(np.int32), k)
         return float(lost[~small].sum() + small.sum() * len(columns))
 
-    return evolve(int(starts[-1]), cost, generations, seed, on=0.2) / table.quasi.size
+    return evolve(int(starts[-1]), cost, generations, seed) / table.quasi.size
 
 
 def runs(ends: Sequence[bool] | Bits) -> list[tuple[int, int]]:
