@@ -24,6 +24,7 @@ def main() -> None:
     print_machine()
     results = {
         "check": check(quick=given.quick),
+        "items": items(quick=given.quick),
         "group": group(quick=given.quick),
         "sparse": sparse(quick=given.quick),
     }
@@ -42,6 +43,16 @@ def check(*, quick: bool) -> list[tuple[object, ...]]:
         paired = best_of(partial(pairwise_counts, ratings, EPSILON), repeat=1).best if small else None
         rows.append((persons, sliced, paired, paired / sliced if paired else None))
     print_table("Check of (20,1), 50 items, 6 values", ("persons", "slicing s", "all pairs s", "times"), rows)
+    return rows
+
+
+def items(*, quick: bool) -> list[tuple[object, ...]]:
+    """The same over the number of items: most blocks are empty after a few of them, so that more cost little."""
+    rows: list[tuple[object, ...]] = []
+    for width in (10, 25, 50, 100):
+        ratings = made_survey(5_000 if quick else 20_000, width, values=6)
+        rows.append((width, best_of(partial(neighbour_counts, ratings, EPSILON, least=K), repeat=2).best))
+    print_table("Check of (20,1) over the number of items", ("items", "slicing s"), rows)
     return rows
 
 

@@ -36,6 +36,8 @@ ROWS = 1 << 16
 """Rows that are written at once."""
 CELLS = 1 << 22
 """Cells of a wide table that are written at once."""
+MOST_SENSITIVE = 1000
+"""Sensitive items: everybody has a place for each of them."""
 _RECORD = "(record)"
 
 
@@ -296,6 +298,9 @@ def _joined(schema: RatingSchema, found: _Found) -> Ratings:
     told = schema.item if schema.layout == "long" else schema.person
     said = "rated twice by one person" if schema.layout == "long" else "in several rows"
     found.refuse_for(told, "twice", said, np.unique(rows[twice]))
+    hidden = int(schema.is_sensitive(names).sum())
+    if hidden > MOST_SENSITIVE:
+        raise DataError(f"at most {MOST_SENSITIVE} items may be sensitive", given=f"{hidden} of them")
     fine = ~np.isin(rows, rows[twice])
     codes, index = np.unique(persons[fine], return_inverse=True)
     return Ratings.of(schema, names, codes, index.astype(np.int64), items[fine], values[fine].astype(np.int64))

@@ -104,10 +104,6 @@ class Ratings:
         """The ratings of these rows, in this order."""
         return Ratings(self.schema, self.names, self.persons[rows], self.open.take(rows), self.sensitive.take(rows))
 
-    def with_open(self, changed: Sparse) -> Ratings:
-        """The same persons with other open ratings."""
-        return Ratings(self.schema, self.names, self.persons, changed, self.sensitive)
-
     @classmethod
     def of(
         cls,

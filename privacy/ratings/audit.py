@@ -12,15 +12,15 @@ the one it came from. What can be said without that link:
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from microdata.ratings import Ratings, Sparse
 from privacy.ratings.models import RatingFinding, RatingModel, measure
+from privacy.ratings.neighbours import equal_rows
 
 Compared = Literal["rows", "totals"]
 """With what the algorithm makes, row by row; or only with what must hold of any release."""
@@ -68,10 +68,10 @@ def audit_ratings(
     """Check published ratings; `expected` is what the policy's algorithm makes of the original."""
     faults = [*_unlike(original, published, may_invent=may_invent)]
     if expected is not None:
-        wrong = _different(_all_rows(expected), _all_rows(published))
-        if wrong:
+        lost, new = _differences(_whole(expected), _whole(published))
+        if lost or new:
             reason = "published persons whose ratings are not what the policy's algorithm makes of the original"
-            faults.append(RatingFault("changed", wrong, reason))
+            faults.append(RatingFault("changed", max(lost, new), reason))
     return RatingAudit(
         findings=tuple(finding for finding, _ in measure(models, published)),
         faults=tuple(faults),
@@ -82,50 +82,64 @@ def audit_ratings(
     )
 
 
-def _unlike(original: Ratings, published: Ratings, *, may_invent: bool) -> list[RatingFault]:
+def _unlike(original: Ratings, published: Ratings, *, may_invent: bool) -> Iterator[RatingFault]:
     """What no honest release does."""
-    faults = []
-    strangers = set(published.names) - set(original.names)
+    strangers = len(set(published.names) - set(original.names))
     if strangers:
-        faults.append(RatingFault("unknown", len(strangers), "items that the original does not have"))
+        yield RatingFault("unknown", strangers, "items that the original does not have")
     if len(published) > len(original):
-        more = len(published) - len(original)
-        faults.append(RatingFault("persons", more, "more persons than the original has"))
-    before, after = (_rows_by_name(one, one.sensitive) for one in (original, published))
-    altered = sum((after - before).values())
+        yield RatingFault("persons", len(published) - len(original), "more persons than the original has")
+    before, after = (_Named(one.names, one.sensitive) for one in (original, published))
+    _, altered = _differences(before, after)
     if altered:
-        reason = "published persons whose sensitive ratings are nobody's in the original"
-        faults.append(RatingFault("sensitive", altered, reason))
+        yield RatingFault(
+            "sensitive", altered, "published persons whose sensitive ratings are nobody's in the original"
+        )
     if not may_invent:
-        totals = [Counter(_named(one, one.open)) for one in (original, published)]
-        invented = sum((totals[1] - totals[0]).values())
+        rows, count = _together(_Named(original.names, original.open), _Named(published.names, published.open))
+        totals = [np.bincount(one.items, minlength=count) for one in rows]
+        invented = int(np.maximum(totals[1] - totals[0], 0).sum())
         if invented:
-            faults.append(RatingFault("invented", invented, "more ratings of an item than the original has"))
-    return faults
+            yield RatingFault("invented", invented, "more ratings of an item than the original has")
 
 
-def _named(ratings: Ratings, rows: Sparse) -> list[str]:
-    names = np.array(ratings.names, object)
-    return names[rows.items].tolist()
+class _Named(NamedTuple):
+    """Rows with the names of their items, in alphabetical order."""
+
+    names: tuple[str, ...]
+    rows: Sparse
 
 
-def _rows_by_name(ratings: Ratings, rows: Sparse) -> Counter[bytes]:
-    """Rows as they could be written, counted; items by name, as two files may have other ones. Empty rows are none."""
-    names, starts = _named(ratings, rows), rows.starts.tolist()
-    entries = list(zip(names, rows.values.tolist(), strict=True))
-    made = (tuple(entries[start:end]) for start, end in pairwise(starts))
-    return Counter(repr(row).encode() for row in made if row)
-
-
-def _all_rows(ratings: Ratings) -> Counter[bytes]:
+def _whole(ratings: Ratings) -> _Named:
+    """Open and sensitive ratings of everybody in one row."""
     parts = (ratings.open, ratings.sensitive)
-    rows = np.concatenate([part.rows for part in parts])
-    items = np.concatenate([part.items for part in parts])
+    rows, items, values = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "items", "values")
+    )
     order = np.lexsort((items, rows))
-    values = np.concatenate([part.values for part in parts])[order]
-    return _rows_by_name(ratings, Sparse.of(rows[order], items[order], values, len(ratings)))
+    return _Named(ratings.names, Sparse.of(rows[order], items[order], values[order], len(ratings)))
 
 
-def _different(one: Counter[bytes], other: Counter[bytes]) -> int:
-    """Rows of either that the other does not have, a changed one counted once."""
-    return max(sum((one - other).values()), sum((other - one).values()))
+def _together(one: _Named, other: _Named) -> tuple[tuple[Sparse, Sparse], int]:
+    """Rows of both with the same codes for the same names, as two files may have other items; and their number."""
+    names = sorted({*one.names, *other.names})
+    code = {name: place for place, name in enumerate(names)}
+    made = []
+    for given in (one, other):
+        codes = np.array([code[name] for name in given.names], np.int32)
+        items = codes[given.rows.items] if len(codes) else given.rows.items
+        made.append(Sparse(given.rows.starts, items, given.rows.values))
+    return (made[0], made[1]), len(names)
+
+
+def _differences(one: _Named, other: _Named) -> tuple[int, int]:
+    """How many rows of the first the second does not have, and the other way round. Rows without a rating are none."""
+    (first, second), _ = _together(one, other)
+    first, second = (rows.take(np.flatnonzero(rows.rated > 0)) for rows in (first, second))
+    starts = np.append(first.starts, first.starts[-1] + second.starts[1:])
+    both = Sparse(starts, np.append(first.items, second.items), np.append(first.values, second.values))
+    labels = equal_rows(both, values=True)
+    count = int(labels.max(initial=-1)) + 1
+    numbers = [np.bincount(part, minlength=count) for part in (labels[: len(first)], labels[len(first) :])]
+    more = numbers[0] - numbers[1]
+    return int(np.maximum(more, 0).sum()), int(np.maximum(-more, 0).sum())

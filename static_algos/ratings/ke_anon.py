@@ -163,7 +163,8 @@ def group_persons(
                 lending.spare += members[left].tolist()
             elif len(left):
                 lending.needy.append(members[left].tolist())
-            progress("group", end, count)
+            if found:
+                progress("group", end, count)
     return [np.sort(np.array(members, np.int64)) for members in lending.settle()]
 
 

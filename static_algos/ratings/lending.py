@@ -21,8 +21,10 @@ from static_algos.ratings.sketches import groups_by_sketch
 
 FEW = 64
 """Needy and spare persons up to which every way is tried; more are grouped by sketches."""
-MOST_GROUPS = 256
-"""Groups that are asked whether they take somebody."""
+MOST_GROUPS = 32
+"""Groups that are asked whether they lend somebody."""
+MOST_SPARE = 8
+"""Spare persons that are tried in the place of somebody who is lent."""
 
 
 class _Offer(NamedTuple):
@@ -83,7 +85,7 @@ class Lending:
             yield _Offer(cost([*members, person]), (order := order + 1), person, -1, -1, -1)
         for number, group in enumerate(self.groups[:MOST_GROUPS]):
             before = cost(group)
-            instead = [one for one in self.spare if self._patterns[one] == self._patterns[group[0]]]
+            instead = [one for one in self.spare if self._patterns[one] == self._patterns[group[0]]][:MOST_SPARE]
             for person in group:
                 rest = [one for one in group if one != person]
                 with_person = cost([*members, person]) - before

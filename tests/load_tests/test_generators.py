@@ -20,8 +20,10 @@ from load_tests.generators import (
     real_adult,
     transactions,
 )
+from load_tests.generators.ratings import made_survey, sparse_ratings
 from load_tests.generators.real_adult import adult_folder
 from microdata import Category
+from privacy.ratings import hamming_groups, largest_k
 from tests.one_key import encode
 
 GENERATORS = {
@@ -197,3 +199,21 @@ def test_real_adult_is_there_whole_or_says_that_it_is_not() -> None:
     assert len(np.unique(plain.table(ADULT_ROWS).quasi, axis=0)) == 18_109
     with pytest.raises(ValueError, match="30162 rows"):
         plain.table(ADULT_ROWS + 1)
+
+
+def test_made_surveys_have_tastes_and_gaps() -> None:
+    survey = made_survey(400, 10, tastes=3, noise=0.3, missing=0.2)
+    assert (len(survey), survey.scale.size, len(survey.sensitive.values)) == (400, 5, 400)
+    assert len(survey.open.values) == pytest.approx(0.8 * 4000, rel=0.05)
+    full = made_survey(400, 10, tastes=3, noise=0.3)
+    alike = largest_k(full, 2)
+    assert alike > 50, "people of one taste answer alike"
+    assert len(np.unique(hamming_groups(survey.open))) > 100
+
+
+def test_sparse_ratings_are_like_those_of_a_film_club() -> None:
+    ratings = sparse_ratings(300, 1_000, each=50)
+    counts = np.sort(np.bincount(ratings.open.items, minlength=1_000))[::-1]
+    assert counts[:100].sum() > 2 * counts[-500:].sum(), "some items are popular"
+    assert ratings.open.rated.min() >= 5
+    assert len(np.unique(hamming_groups(ratings.open))) == 300, "nobody rated the same as somebody else"

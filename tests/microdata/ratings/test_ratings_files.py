@@ -86,6 +86,13 @@ def test_an_item_that_nobody_declared(tmp_path: Path) -> None:
         read_ratings(written(tmp_path, CSV), schema)
 
 
+def test_everything_may_not_be_sensitive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("microdata.ratings.files.MOST_SENSITIVE", 2)
+    schema = RatingSchema("who", Scale(1, 5), item="what", rating="stars", sensitive=("*",))
+    with pytest.raises(DataError, match="at most 2 items may be sensitive"):
+        read_ratings(written(tmp_path, CSV), schema)
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
