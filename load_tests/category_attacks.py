@@ -51,7 +51,7 @@ COLUMNS = (
     "loss",
     "seconds",
 )
-SPEEDS = {
+SPEEDS: dict[str, dict[str, Any]] = {
     "ℓ = 2": {"l": 2},
     "p⁺ = 2": {"p_categories": 2},
     "p⁺ = 2, α = 1": {"p_categories": 2, "alpha_weight": 1},

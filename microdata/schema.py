@@ -161,14 +161,13 @@ class Number:
 
     def _span(self, item: Item) -> tuple[int, int]:
         """The first and the last value of the grid that a number or a range of numbers means."""
-        ends = item if isinstance(item, tuple) else (item, item)
-        if isinstance(item, str) or not all(math.isfinite(end) for end in ends):
+        if isinstance(item, str):
             raise SchemaError("sensitivity: a number or a range of two numbers is needed", at=self.name, given=item)
-        low, high = float(ends[0]), float(ends[1])
+        low, high = item if isinstance(item, tuple) else (item, item)
         if not self.low <= low <= high <= self.high:
             raise SchemaError("sensitivity: ranges ascend and lie within min … max", at=self.name, given=item)
         grid = self.grid or 1.0
-        # Half a grid before the first and behind the last value that the range holds, up to rounding.
+        # The first and the last place of the grid that the range holds, up to rounding.
         first = math.ceil((low - self.low) / grid - _ROUNDING)
         last = math.floor((high - self.low) / grid + _ROUNDING)
         if first > last:

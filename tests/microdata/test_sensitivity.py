@@ -60,7 +60,11 @@ def test_weights_that_are_none(weights: Any) -> None:
 def test_weights() -> None:
     given = illness(("sars",), ("gut",), ("flu", "asthma"), weights=(0.1, 0.25, 1)).sensitivity
     assert given is not None
-    assert (given.weights, given.parts, given.units.tolist()) == ((Fraction(1, 10), Fraction(1, 4), 1), 20, [2, 5, 20])
+    assert (given.weights, given.parts, given.units.tolist()) == (
+        (Fraction(1, 10), Fraction(1, 4), Fraction(1)),
+        20,
+        [2, 5, 20],
+    )
 
 
 @given(st.integers(1, 12))

@@ -53,7 +53,7 @@ def sensitivities(draw: Any, size: int, item: Any) -> Sensitivity:
 
 
 @st.composite
-def graded(draw: Any, **given: Any) -> World:
+def graded(draw: Any, **given: Any) -> Any:
     """A world whose sensitive attributes have categories."""
     world = draw(worlds(**given))
     tree, number = world.schema.sensitive
@@ -99,7 +99,7 @@ ORACLES: dict[Any, Any] = {
         Fraction(categories.count(0), len(categories)) <= Fraction(str(asked))
     ),
 }
-ASKED = [
+ASKED: list[Any] = [
     *(kind(p) for kind in (PSensitivity, PPlusSensitivity) for p in (1, 2, 4)),
     *(kind(alpha) for kind in (CategoryWeight, CategoryValueWeight) for alpha in (0.1, 1, 2.5)),
     *(kind(share) for kind in (MaxCategoryShare, MaxFirstShare) for share in (0.25, 0.5, 0.9)),
@@ -247,9 +247,9 @@ def test_disclosures_against_looking(world: World, data: Any) -> None:
     table = Table(world.schema, world.persons, ages, world.sensitive)
     published = Publication.of(table, world.classes)
     known = table.take(np.arange(min(len(table), 5)))
-    illness = world.schema.sensitive[0]
-    excluded = data.draw(st.sets(st.sampled_from(illness.domain()), max_size=2))  # type: ignore[type-var]
-    found = disclosures(published, known, {0: {"illness": excluded}})  # type: ignore[dict-item]
+    illness: Any = world.schema.sensitive[0]
+    excluded = data.draw(st.sets(st.sampled_from(illness.domain()), max_size=2))
+    found = disclosures(published, known, {0: {"illness": excluded}})
     for row, age in enumerate(known.quasi[:, 0]):
         fits = (published.boxes.lo[:, 0] <= age) & (age <= published.boxes.hi[:, 0])
         rows = np.flatnonzero((published.classes >= 0) & fits[published.classes])

@@ -1,6 +1,7 @@
 """CASTLE under conditions on categories of sensitivity: weights, categories, and how much of a class one may have."""
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from stream_algos import Batch
 from tests.stream_algos.castle_streams import MIXED, castle, feed, formations, seeds, stream
 
 ILLNESS = Category("illness", Hierarchy.flat("ABCDEF"), sensitivity=Sensitivity((("A", "B"), ("C",), ("D", "E", "F"))))
-INCOME = Number("income", 0, 4, integer=True, sensitivity=Sensitivity((((3, 4),), ((0, 2),)), weights=(0.25, 1)))
+WEIGHTS = (Fraction(1, 4), Fraction(1))
+INCOME = Number("income", 0, 4, integer=True, sensitivity=Sensitivity((((3, 4),), ((0, 2),)), WEIGHTS))
 SCHEMA = replace(MIXED, sensitive=(ILLNESS, INCOME))
 CATEGORY = Category("category", Hierarchy.flat("123"))
 
