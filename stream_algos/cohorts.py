@@ -186,6 +186,7 @@ class Cohorts(Engine):
         )
         self._space = geometry(schema)
         self._last = NEVER
+        self._since = -1
         self._state = self._new_state(0, 0, 0, 0)
         self._stamps = splits.new_stamps(schema, asked.l)
         self._out = kernels.new_output(0, len(schema.quasi))
@@ -199,6 +200,8 @@ class Cohorts(Engine):
         """Take rows: those with a cohort leave, the others wait for one."""
         if len(batch) and (batch.positions[0] <= self._last or np.any(np.diff(batch.positions) <= 0)):
             raise DataError("positions must grow from row to row and from batch to batch")
+        if len(batch) and self._since < 0:
+            self._since = int(batch.positions[0])
         parts, overdue = [Release.empty(len(self.schema.quasi))], self._overdue(batch)
         for begin in range(0, len(batch), CHUNK):
             chunk = batch.take(slice(begin, begin + CHUNK))
@@ -245,12 +248,13 @@ class Cohorts(Engine):
     def snapshot(self) -> Snapshot:
         """All that is known of persons and cohorts, and which rows wait. It holds values: keep it as a secret."""
         return {name: array.copy() for name, array in self._contents(self._waiting()).items()} | {
-            "last": np.array([self._last])
+            "last": np.array([self._last]),
+            "since": np.array([self._since]),
         }
 
     def restore(self, snapshot: Snapshot, rows: Batch) -> None:
         """Continue with the persons and cohorts of the snapshot, and the rows that waited."""
-        self._last = int(snapshot["last"][0])
+        self._last, self._since = int(snapshot["last"][0]), int(snapshot["since"][0])
         slots = snapshot["slots"]
         held = rows.take(np.isin(rows.positions, slots[:, POSITION]))
         index = np.searchsorted(slots[:, POSITION], held.positions)
@@ -259,11 +263,12 @@ class Cohorts(Engine):
         )
 
     def status(self) -> Mapping[str, float]:
-        """Known persons, cohorts, counted members, the pool, dismissed persons, waiting rows, age of what was seen."""
+        """Persons and cohorts, who is counted and who waits; since which position it holds, how old last values are."""
         state, meta = self._state, self._state.meta
         persons = state.persons[: meta[PERSONS]]
         members = persons[persons[:, ROLE] == MEMBER]
         return {
+            "since": float(self._since),
             "persons": float(meta[KNOWN]),
             "cohorts": float(meta[LEAVES]),
             "members": float(meta[MEMBERS]),

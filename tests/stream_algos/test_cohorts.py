@@ -109,6 +109,8 @@ def test_a_restart_changes_no_decision(seed: Any, moving: Any, restarts: Any) ->
     for name in ("lo", "hi", "starts", "suppressed", "decided", "company", "reused"):
         assert np.array_equal(getattr(through.release, name), getattr(again.release, name)), name
     assert through.clusters() == again.clusters()
+    assert through.engine.status() == again.engine.status()
+    assert again.engine.status()["since"] == batch.positions[0]
 
 
 def test_whoever_returns_leaves_at_once_with_the_same_box() -> None:
