@@ -73,6 +73,9 @@ def adult_cases() -> list[Case]:
         Case("BUREL, as published", "adult", ADULT_ROWS, "burel", beta | published, 0.5),
         Case("Incognito, k", "adult", ADULT_ROWS, "incognito", {"k": 10}),
         Case("tIncognito", "adult", ADULT_ROWS, "incognito", t),
+        Case("Samarati, k", "adult", ADULT_ROWS, "samarati", {"k": 10}),
+        Case("Lattice, k, all minimal", "adult", ADULT_ROWS, "lattice", {"k": 10}, 2.0),
+        Case("Top-down, k", "adult", ADULT_ROWS, "top_down", {"k": 10}, 0.5),
     ]
 
 
