@@ -74,9 +74,10 @@ that double, only as far as it must. Loss is between 0 (values as they were) and
 LAST = """\
 ## Searches over bits
 
-What ordered greed was compared with, after at most {generations} generations; how long they ran is not printed. tradGA
-suppresses values, Iyengar's joins neighbouring leaves to nodes, both in all rows alike; rows whose class is then still
-too small are suppressed. LM is 0 where a leaf is left and 1 for the root."""
+What ordered greed was compared with, after at most {generations} generations. How long they ran is not printed, nor
+what they began with: here, members of few and of many set bits. tradGA suppresses values, Iyengar's joins neighbouring
+leaves to nodes, both in all rows alike; rows whose class is then still too small are suppressed. LM is 0 where a leaf
+is left and 1 for the root."""
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
