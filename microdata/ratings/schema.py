@@ -18,6 +18,8 @@ Layout: TypeAlias = Literal["long", "wide"]
 """One row per rating, or one row per person with a column per item."""
 MOST_VALUES = 1000
 """Values of the finest scale."""
+MOST_PATTERNS = 100
+"""Patterns of a list of items: every item is compared with each of them."""
 _MISSED = 1e-6
 """A share of a step by which a decimal number may miss a place on the scale: decimal steps are not binary."""
 
@@ -88,6 +90,9 @@ class RatingSchema:
     sensitive: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for at, given in (("items", self.items or ()), ("sensitive", self.sensitive)):
+            if sum(map(_is_pattern, given)) > MOST_PATTERNS:
+                raise SchemaError(f"at most {MOST_PATTERNS} patterns; names may be more", at=at)
         if self.layout == "wide":
             if self.items is None:
                 raise SchemaError("a wide table needs the names or patterns of its item columns", at="items")

@@ -130,21 +130,24 @@ def windows_of(rows: NDArray[np.int16], size: int, steps: int) -> NDArray[np.uin
 def slice_large(
     rows: NDArray[np.int16],
     windows: NDArray[np.uint64],
+    steps: int,
     least: int,
     weights: NDArray[np.int64],
     moments: NDArray[np.int64],
     counts: NDArray[np.int64],
     sums: NDArray[np.int64],
 ) -> None:
-    """Neighbours of every row: its slices of all columns, cut with each other a thousand rows at a time.
+    """Neighbours of every row: its slices of columns, cut with each other a thousand rows at a time.
+
+    Columns behind those that have `windows` are compared for the rows that are left.
 
     Without moments a row is left as soon as it has `least` neighbours and no fewer than the loneliest row so far: what
     is told of it may then be too little, but which rows have fewer than `least`, and the fewest of all, are exact.
     """
     count, width = rows.shape
-    blocks = len(windows)
+    blocks, cut = windows.shape[:2]
     whole = moments.shape[1] > 0
-    plain = not whole
+    plain = not whole and cut == width
     for row in range(count):
         if weights[row] != 1:
             plain = False
@@ -163,7 +166,7 @@ def slice_large(
             for word in range(WORDS):
                 common[word] = windows[block, 0, rows[row, 0] - 1, word]
                 left |= common[word]
-            for column in range(1, width):
+            for column in range(1, cut):
                 if left == np.uint64(0):
                     break
                 value = rows[row, column] - 1
@@ -180,11 +183,18 @@ def slice_large(
                     continue
                 while bits != np.uint64(0):
                     lowest = bits & (~bits + np.uint64(1))
+                    bits ^= lowest
                     other = (block * WORDS + word) * 64 + popcount(lowest - np.uint64(1))
+                    close = True
+                    for column in range(cut, width):
+                        if abs(rows[row, column] - rows[other, column]) > steps:
+                            close = False
+                            break
+                    if not close:
+                        continue
                     found += weights[other]
                     if whole:
                         sums[row] += moments[other]
-                    bits ^= lowest
             if not whole and found >= least and found >= fewest:
                 break
         counts[row] = found

@@ -19,10 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata.ratings import Ratings, Sparse
-from privacy.ratings._neighbour_kernels import pair_counts, row_hashes, same_as, slice_large, slice_small, windows_of
+from privacy.ratings._neighbour_kernels import (
+    WORDS,
+    pair_counts,
+    row_hashes,
+    same_as,
+    slice_large,
+    slice_small,
+    windows_of,
+)
 
 SMALL = 48
 """Rows up to which comparing pairs is cheaper than cutting slices."""
+ROOM = 256 << 20
+"""Bytes for the slices of all items; on fine scales the last items are compared one by one instead."""
 KEYS = 8
 """Columns by which rows are sorted before they are put into blocks."""
 
@@ -150,9 +160,10 @@ def _sliced(
         block = np.ascontiguousarray(block[:, _telling_first(block, steps, size)])
         sort = np.lexsort(block[:, : min(KEYS, block.shape[1])].T[::-1])
         block, members = block[sort], members[sort]
-        windows = windows_of(block, size, steps)
+        each = 8 * WORDS * size * (1 + len(block) // (64 * WORDS))
+        windows = windows_of(block[:, : max(1, ROOM // each)], size, steps)
         own_counts, own_sums = np.zeros(len(members), np.int64), np.zeros((len(members), moments.shape[1]), np.int64)
-        slice_large(block, windows, least, weights[members], moments[members], own_counts, own_sums)
+        slice_large(block, windows, steps, least, weights[members], moments[members], own_counts, own_sums)
         counts[members], sums[members] = own_counts, own_sums
     return counts, sums
 

@@ -134,6 +134,7 @@ def test_files_without_ratings(tmp_path: Path) -> None:
         ({"layout": "wide"}, "needs the names or patterns"),
         ({"layout": "wide", "items": ("w*",)}, "must not be an item"),
         ({"item": "who"}, "three fields"),
+        ({"items": tuple(f"q{number}*" for number in range(101))}, "at most 100 patterns"),
     ],
 )
 def test_schemas_that_contradict_themselves(given_: Any, said: str) -> None:

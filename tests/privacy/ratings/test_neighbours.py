@@ -31,13 +31,14 @@ from privacy.ratings import (
 from tests.privacy.ratings.rating_worlds import neighbours, survey, tables
 
 
-@pytest.mark.parametrize("small", [48, 0])
+@pytest.mark.parametrize(("small", "room"), [(48, 1 << 20), (0, 1 << 20), (0, 1)])
 @settings(max_examples=40)
 @given(rows=tables(), epsilon=st.integers(0, 5))
-def test_slicing_finds_what_the_definition_says(small: int, rows: Any, epsilon: int) -> None:
+def test_slicing_finds_what_the_definition_says(small: int, room: int, rows: Any, epsilon: int) -> None:
     ratings = survey(rows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(privacy.ratings.neighbours, "SMALL", small)
+        patch.setattr(privacy.ratings.neighbours, "ROOM", room)
         around = neighbourhoods(ratings, epsilon)
     expected = neighbours(rows, epsilon)
     assert around.counts.tolist() == [len(one) for one in expected]
