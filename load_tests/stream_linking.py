@@ -82,7 +82,8 @@ def attacked(one: Outcome, victims: int = VICTIMS) -> dict[str, float]:
     rows = release.members[own], whose[own], release.lo[cluster], release.hi[cluster]
     _, left = candidates(seen, *rows)
     first = np.unique(rows[1], return_index=True)[1]
-    _, single = candidates(seen, *(column[first] for column in rows))
+    positions, persons, lo, hi = rows
+    _, single = candidates(seen, positions[first], persons[first], lo[first], hi[first])
     return {
         "one box": float(np.median(single)),
         "all boxes": float(np.median(left)),

@@ -53,7 +53,7 @@ def sensitivities(draw: Any, size: int, item: Any) -> Sensitivity:
 
 
 @st.composite
-def graded(draw: Any, **given: Any) -> Any:
+def graded(draw: st.DrawFn, /, **given: Any) -> Any:
     """A world whose sensitive attributes have categories."""
     world = draw(worlds(**given))
     tree, number = world.schema.sensitive
