@@ -23,12 +23,20 @@ from load_tests.generators import ADULT_ROWS, PEER_QUASI, adult_like, real_adult
 from load_tests.harness import arguments, print_machine, print_table, write_json
 from load_tests.quality.claims import Claim
 from load_tests.quality.page import print_claims
-from microdata import Category, Hierarchy, Publication, Schema, Sensitivity, Table, seeded_words
+from microdata import (
+    Category,
+    Hierarchy,
+    Publication,
+    Schema,
+    Sensitivity,
+    Table,
+    average_class_size,
+    discernibility,
+    seeded_words,
+)
 from privacy import Groups, Guarantee, check
 from static_algos import (
     STATIC_ALGORITHMS,
-    average_class_size,
-    discernibility,
     distortion_ratio,
     minimal_generalizations,
 )
@@ -122,7 +130,7 @@ def measured(table: Table, title: str, k: int, name: str) -> dict[str, Any]:
     began = time.process_time()
     publication = call()
     seconds = time.process_time() - began
-    sizes = (discernibility(publication), average_class_size(publication, k))
+    sizes = (discernibility(publication.sizes, publication.suppressed), average_class_size(publication.sizes, k))
     found = (len(publication.boxes), publication.loss, distortion_ratio(publication), *sizes, seconds)
     return dict(zip(COLUMNS, (title, k, name, *found), strict=True))
 

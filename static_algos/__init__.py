@@ -23,8 +23,6 @@ from static_algos.samarati import Samarati
 from static_algos.strategies import Walk, along, strategies, strategy_count
 from static_algos.top_down import TopDown
 from static_algos.utility import (
-    average_class_size,
-    discernibility,
     distortion_ratio,
     median_query_error,
     olap_divergence,
@@ -56,10 +54,8 @@ __all__ = [
     "TopDown",
     "Walk",
     "along",
-    "average_class_size",
     "burel_classes",
     "dependency_tree",
-    "discernibility",
     "disclosure_for",
     "distortion_ratio",
     "key_attributes",

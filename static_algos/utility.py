@@ -91,21 +91,6 @@ def olap_divergence(publication: Publication, level: int = 2) -> float:
     return total / max(len(table), 1)
 
 
-def discernibility(publication: Publication) -> int:
-    """DM: for each row, with how many rows it is published alike; a suppressed row is like all others.
-
-    The sum over classes of the square of their rows; the least is best.
-    """
-    sizes = publication.sizes.tolist()
-    return sum(size * size for size in sizes) + publication.suppressed * len(publication.table)
-
-
-def average_class_size(publication: Publication, k: int) -> float | None:
-    """C_AVG: the mean rows of a class in units of k, of which 1 is ideal; None where no class is published."""
-    sizes = publication.sizes
-    return float(sizes.sum()) / len(sizes) / k if len(sizes) else None
-
-
 def distortion_ratio(publication: Publication, height: int = 4) -> float:
     """Levels by which published values were raised, as a share of the levels up to the roots: 0 as it was, 1 all lost.
 

@@ -15,6 +15,8 @@ from microdata import (
     Schema,
     SquaredError,
     attribute_loss,
+    average_class_size,
+    discernibility,
     entropy_loss,
     hidden_cells,
     leaf_loss,
@@ -59,7 +61,7 @@ from service.report.sections import (
     ValueShare,
     Within,
 )
-from static_algos import average_class_size, discernibility, distortion_ratio, query_errors
+from static_algos import distortion_ratio, query_errors
 
 MOST_BINS = 16
 """Bars of the histogram of class sizes."""
@@ -242,8 +244,8 @@ def utility_of(publication: Publication, models: Sequence[Model]) -> Utility:
     """Discernibility, the average class size and the distortion ratio."""
     k = max((model.k for model in models if isinstance(model, KAnonymity)), default=None)
     return Utility(
-        discernibility=discernibility(publication),
-        average_to_k=None if k is None else average_class_size(publication, k),
+        discernibility=discernibility(publication.sizes, publication.suppressed),
+        average_to_k=None if k is None else average_class_size(publication.sizes, k),
         distortion=distortion_ratio(publication),
     )
 
