@@ -148,7 +148,7 @@ def block_speed(table: Table, rows: int) -> list[dict[str, Any]]:
     """Tuples per second of blocks of 10,000."""
     again = np.arange(rows) % len(table)
     places = np.arange(rows)
-    batch = Batch(places, places * 1e-3, places.copy(), table.quasi[again], table.sensitive[again])
+    batch = Batch(places, places.astype(np.float64) * 1e-3, places.copy(), table.quasi[again], table.sensitive[again])
     found = []
     for request in ({"algorithm": "mondrian", "k": 10}, {"algorithm": "top_down", "k": 10}):
         best = np.inf

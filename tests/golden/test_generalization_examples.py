@@ -203,7 +203,7 @@ PREFER = pytest.mark.parametrize("prefer", ["rows", "loss"])
 """The theses' way to choose a quasi-identifier, and ours: here both do the same."""
 
 
-ASKED: Any = pytest.mark.parametrize(
+ASKED = pytest.mark.parametrize(
     "asked",
     [{"l": 2}, {"p": 2, "alpha_weight": 1}, {"p_categories": 2}, {"p_categories": 2, "alpha_weight": 1}],
     ids="+".join,
