@@ -80,7 +80,9 @@ def on_files(files: Any, config: Any) -> Any:
 def algorithms() -> str:
     """Every algorithm from its module's docstring and its parameter model."""
     parts = ["# Algorithms"]
-    rooms = [("tables", kind.algorithms) for kind in data_kinds()] + [("streams", kind.engines) for kind in data_kinds()]
+    rooms = [("tables", kind.algorithms) for kind in data_kinds()] + [
+        ("streams", kind.engines) for kind in data_kinds()
+    ]
     for where, catalogue in rooms:
         for entry in catalogue:
             idea, _, example = inspect.getdoc(sys.modules[entry.algorithm.__module__]).partition("\n>>> ")
@@ -144,9 +146,7 @@ def api(schema: Mapping[str, Any]) -> str:
         for method, route in methods.items():
             answers = [(f"`{status}`", answer["description"]) for status, answer in sorted(route["responses"].items())]
             parts += [f"## `{method.upper()} {path}`", _text(route.get("description") or route.get("summary", ""))]
-            given = [
-                (f"`{one['name']}`", one["in"], one.get("description", "")) for one in route.get("parameters", [])
-            ]
+            given = [(f"`{one['name']}`", one["in"], one.get("description", "")) for one in route.get("parameters", [])]
             if given:
                 parts += [_table(("parameter", "in", "meaning"), given)]
             if form := route.get("requestBody", {}).get("content", {}).get("multipart/form-data"):
@@ -259,7 +259,11 @@ def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;") if "`" not in text else text.replace("|", "\\|")
+    return (
+        text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+        if "`" not in text
+        else text.replace("|", "\\|")
+    )
 
 
 def _text(text: str) -> str:
