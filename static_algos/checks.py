@@ -31,6 +31,7 @@ from microdata import (
     Schema,
     Table,
     example_table,
+    published_columns,
 )
 from privacy import KEYS, Model, audit
 from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
@@ -186,6 +187,16 @@ def column_order_does_not_matter(case: Case) -> None:
         assert_sound(moved, *anonymized(case, moved))
 
 
+def classes_can_be_shown_as_means(case: Case) -> None:
+    """However it shows them itself, which it declares: each class has a point in its box, and keeps the guarantee."""
+    for table in case.tables():
+        publication, models = anonymized(case, table)
+        assert publication.show == case.algorithm.shows
+        shown = replace(publication, show="mean")
+        assert published_columns(shown).num_rows == len(table) - publication.suppressed
+        assert_sound(table, shown, models)
+
+
 def stricter_has_an_effect(case: Case) -> None:
     """A threshold without an effect is none."""
     if not case.stricter:
@@ -273,6 +284,7 @@ STATIC_CHECKS = (
     works_without_a_seed,
     row_order_does_not_matter,
     column_order_does_not_matter,
+    classes_can_be_shown_as_means,
     stricter_has_an_effect,
     k_counts_persons,
     degenerate_tables_are_published_or_refused,
