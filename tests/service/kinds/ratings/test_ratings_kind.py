@@ -45,7 +45,7 @@ def released(asked: Any, table: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("how", [{}, {"strategy": "same", "items": "most"}, {"null_policy": "majority"}])
 def test_the_audit_sees_every_single_changed_rating(tmp_path: Path, how: Any) -> None:
     """Whichever rating of a release is changed, taken away or given to another item, and in whatever run."""
-    asked, table = policy(**how), small(tmp_path)
+    asked, table = policy(**how), small(tmp_path, 6)
     out = released(asked, table, tmp_path)
     assert KIND.audit(asked, out, {"original": table}).holds
     rows = list(csv.reader(out.read_text().splitlines()))
