@@ -36,7 +36,9 @@ def kernel(function: Function) -> Function:
     compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     if hasattr(compiled, "_cache"):  # not where NUMBA_DISABLE_JIT leaves functions as they are
         file = compiled._cache._cache_file  # noqa: SLF001 - numba has no public way
-        file._source_stamp = source_digest(Path(function.__code__.co_filename))  # noqa: SLF001
+        digest = source_digest(Path(function.__code__.co_filename))
+        # What another version has written is not even unpickled: it may name modules that are gone.
+        file._source_stamp, file._version = digest, f"{numba.__version__} {digest}"  # noqa: SLF001
         compiled.compile = _one_at_a_time(compiled.compile, Path(file._index_path).with_suffix(".lock"))  # noqa: SLF001
     return cast("Function", compiled)
 

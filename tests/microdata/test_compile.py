@@ -64,6 +64,23 @@ def test_a_change_in_another_file_is_noticed(tmp_path: Path, callee: Any) -> Non
 
 
 @pytest.mark.slow
+def test_a_file_that_a_kernel_has_its_types_from_may_get_another_name(tmp_path: Path, callee: Any) -> None:
+    caller, types = (
+        callee.with_name("caller.py"),
+        "from typing import NamedTuple\nclass Pair(NamedTuple):\n    one: float\n",
+    )
+    caller.write_text(
+        "from microdata.compile import kernel\nfrom stream_algos.before import Pair\n"
+        "@kernel\ndef of(pair):\n    return pair.one\ndef call(x):\n    return of(Pair(x))\ncall.stats = of.stats\n"
+    )
+    callee.with_name("before.py").write_text(types)
+    assert called(tmp_path)[0] == 1
+    callee.with_name("before.py").rename(callee.with_name("after.py"))
+    caller.write_text(caller.read_text().replace("before", "after"))
+    assert called(tmp_path)[0] == 1
+
+
+@pytest.mark.slow
 def test_a_change_beside_what_a_kernel_imports_costs_nothing(tmp_path: Path, callee: Any) -> None:
     (tmp_path / "microdata" / "__init__.py").write_text("from microdata.compile import kernel\n")
     other = tmp_path / "microdata" / "other.py"
