@@ -38,7 +38,7 @@ def kernel(function: Function) -> Function:
         file = compiled._cache._cache_file  # noqa: SLF001 - numba has no public way
         digest = source_digest(Path(function.__code__.co_filename))
         # What another version has written is not even unpickled: it may name modules that are gone.
-        file._source_stamp, file._version = digest, f"{numba.__version__} {digest}"  # noqa: SLF001
+        file._source_stamp, file._version = digest, f"{file._version} {digest}"  # noqa: SLF001
         compiled.compile = _one_at_a_time(compiled.compile, Path(file._index_path).with_suffix(".lock"))  # noqa: SLF001
     return cast("Function", compiled)
 

@@ -95,7 +95,10 @@ def cases(entry: Entry[StaticAlgorithm]) -> list[Case]:
 
 def _request(entry: Entry[StaticAlgorithm], key: str, request: Any) -> Mapping[str, Any] | None:
     """Parameters that ask for something and little else; None where the algorithm does not take it."""
-    ways = ({"k": 2, key: request}, {key: request}, {**entry.algorithm.example, key: request})
+    example = entry.algorithm.example
+    models = {one.name for one in KEYS}
+    options = {name: value for name, value in example.items() if name not in models}
+    ways = ({**options, "k": 2, key: request}, {**options, key: request}, {**example, key: request})
     return next((given for given in ways if _valid(entry, given)), None)
 
 
@@ -218,7 +221,8 @@ def k_counts_persons(case: Case) -> None:
     """K up to the number of persons is met; beyond, the nearest feasible k is named."""
     table = example_table(40, 4, EXAMPLE_QUASI[:2], case.table().schema.sensitive, persons=8)
     persons = len(np.unique(table.persons))
-    if "k" not in case.algorithm.Parameters.model_fields or case.given.keys() & {"max_share", "l", "alpha"}:
+    needy = {"max_share", "max_category_share", "l", "alpha"}
+    if "k" not in case.algorithm.Parameters.model_fields or case.given.keys() & needy:
         return  # The small table may not have what they need, which is not the point here.
     publication, models = anonymized(case, table, k=persons)
     assert_sound(table, publication, models)

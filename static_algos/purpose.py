@@ -21,7 +21,7 @@ X. Sun (2010), chapter 4.
 >>> Purpose(k=2, order=["age"], trust=0.8).anonymize(table).details["levels"]
 {'age': 0, 'country': 2}
 >>> Purpose(k=2, order=["country"], trust=0.8).anonymize(table).details["levels"]
-{'age': 4, 'country': 0}
+{'age': 4, 'country': 1}
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def strategies(heights: Sequence[int]) -> Iterator[tuple[Node, ...]]:
     """Every strategy, one after the other.
 
     >>> next(strategies([1, 1]))
-    ((0, 0), (0, 1), (1, 1))
+    ((0, 0), (1, 0), (1, 1))
     """
     if not any(heights):
         yield (tuple(heights),)

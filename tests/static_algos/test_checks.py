@@ -117,6 +117,12 @@ class Silent(Mondrian):
         return super().anonymize(table)
 
 
+class Pretending(Mondrian):
+    """Says that it shows means, and shows boxes."""
+
+    shows = "mean"
+
+
 class Stubborn(Mondrian):
     """Does not stop when told to."""
 
@@ -145,6 +151,7 @@ BROKEN = [
     (checks.works_without_a_seed, Demanding, TypeError),
     (checks.row_order_does_not_matter, Orderly, AssertionError),
     (checks.column_order_does_not_matter, Fixed, AssertionError),
+    (checks.classes_can_be_shown_as_means, Pretending, AssertionError),
     (checks.stricter_has_an_effect, Deaf, AssertionError),
     (checks.k_counts_persons, Positional, AssertionError),
     (checks.degenerate_tables_are_published_or_refused, Hasty, IndexError),

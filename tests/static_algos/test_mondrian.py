@@ -248,5 +248,7 @@ def test_numbers_may_be_sensitive() -> None:
 def test_it_is_in_the_catalogue_with_its_documentation() -> None:
     entry = STATIC_ALGORITHMS["mondrian"]
     assert entry.algorithm is Mondrian
-    assert {"k", "l", "alpha", "t", "beta", "disclosure", "max_share", "cuts"} == set(entry.parameters.model_fields)
+    models = {"k", "l", "alpha", "t", "beta", "disclosure", "max_share"}
+    categories = {"p", "p_categories", "alpha_weight", "max_category_share"}
+    assert models | categories | {"cuts"} == set(entry.parameters.model_fields)
     assert doctest.testmod(mondrian).failed == 0

@@ -26,6 +26,8 @@ ENGINES = {
     "mondrian_w": ("mondrian_w", {**WINDOWS, "t": 0.3}),
     "incognito_w": ("incognito_w", {**WINDOWS, "t": 0.3}),
     "dynamic_group": ("dynamic_group", WINDOWS),
+    "blocks": ("blocks", {"size": HELD // 2, "table": {"algorithm": "mondrian", "k": 10}}),
+    "cohorts": ("cohorts", {"k": 10, "l": 2, "delay": {"tuples": HELD}, "company": "standing"}),
 }
 
 

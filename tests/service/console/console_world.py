@@ -211,10 +211,14 @@ class Console:
 
     def submit(self, table: Path = ADULT / "people.csv", policy: Path = ADULT / "policy.yaml") -> None:
         """Fill in the form for jobs and send it."""
-        self._known = self._jobs()
         self.choose("jobs", "Table", table)
         self.choose("jobs", "Policy file", policy)
         self.choose("jobs", "Hierarchy files", *HIERARCHIES)
+        self.send()
+
+    def send(self) -> None:
+        """Send the form for jobs as it is."""
+        self._known = self._jobs()
         self.press("#panel-jobs form", "Submit job")
 
     def newest_job(self, state: str, seconds: float = PATIENCE) -> str:

@@ -158,7 +158,7 @@ def test_in_the_console(service: Any, chat: Any, tmp_path: Path) -> None:
         console.choose("jobs", "Policy file", chat / "policy.yaml")
         console.pick("jobs", "Guarantee", "common_words")
         console.field("jobs", "k").send_keys("4")
-        console.press("#panel-jobs form", "Submit job")
+        console.send()
         job = console.newest_job("succeeded")
         console.press(job, "Report")
         frame = console.until(lambda: next(iter(console.all("dialog iframe")), None))

@@ -248,7 +248,7 @@ def test_in_the_console(service: Any, tmp_path: Path) -> None:
         console.pick("jobs", "Guarantee", "ke_anon")
         console.field("jobs", "k").send_keys("4")
         console.field("jobs", "epsilon").send_keys("2")
-        console.press("#panel-jobs form", "Submit job")
+        console.send()
         job = console.newest_job("succeeded")
         console.press(job, "Report")
         frame = console.until(lambda: next(iter(console.all("dialog iframe")), None))
