@@ -4,11 +4,12 @@ import { field, h, newId } from "./dom.js";
 
 /** Fields for the properties of a schema. `read` gives what was filled in; what is left empty is left out. */
 export function schemaForm(schema, given = {}) {
-  return mapping(schema, schema.$defs ?? {}, given ?? {});
+  return mapping(schema, schema.$defs ?? {}, given ?? {}, true);
 }
 
-function mapping(schema, definitions, given) {
-  const required = new Set(schema.required ?? []);
+/** What may be left out as a whole requires nothing. */
+function mapping(schema, definitions, given, asked) {
+  const required = new Set(asked ? (schema.required ?? []) : []);
   const parts = Object.entries(schema.properties ?? {}).map(([name, own]) => {
     const part = partOf(name, own, definitions, given?.[name], required.has(name));
     return { name, ...part };
@@ -33,12 +34,12 @@ function partOf(name, schema, definitions, given, required) {
   const standard = schema.default ?? undefined;
   if (allowed.length > 1) return choiceOfForms(name, allowed, definitions, given, required, hint);
   const [only] = allowed;
-  if (only.properties) return group(name, only, definitions, given, hint);
+  if (only.properties) return group(name, only, definitions, given, required, hint);
   return simple(name, only, given ?? standard, required, hint);
 }
 
-function group(name, schema, definitions, given, hint) {
-  const inner = mapping(schema, definitions, given);
+function group(name, schema, definitions, given, required, hint) {
+  const inner = mapping(schema, definitions, given, required);
   const read = () => {
     const value = inner.read();
     return Object.keys(value).length ? value : undefined;
@@ -59,7 +60,7 @@ function choiceOfForms(name, allowed, definitions, given, required, hint) {
   );
   const bodies = allowed.map((one, place) => {
     const own = place === first ? given : undefined;
-    return one.properties ? group(name, one, definitions, own, hint) : simple(name, one, own, required, hint);
+    return one.properties ? group(name, one, definitions, own, required, hint) : simple(name, one, own, required, hint);
   });
   const chosen = h(
     "select",
