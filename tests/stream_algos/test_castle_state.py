@@ -194,6 +194,7 @@ def test_the_ring_grows_with_the_delay_and_not_beyond(formation: str) -> None:
     assert len(short._state.rows.slots) == 2 * CHUNK
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("formation", ["arrival", "deadline"])
 def test_memory_stays_flat(formation: str) -> None:
     batch = stream(NUMBERS, 2, 2000)
