@@ -41,6 +41,15 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # the library
         self._membership.note_lost([Partition(*place) for place in lost])
 
 
+def _gone(error: BaseException | None) -> GoneError | None:
+    """What the library says of an offset that it failed to fetch. The same code in another answer names no offset."""
+    places = error.args[0] if isinstance(error, kp.OffsetOutOfRangeError) and error.args else None
+    if not isinstance(places, dict):
+        return None
+    (topic, number), offset = next(iter(places.items()))
+    return GoneError(topic, number, offset)
+
+
 class KafkaPythonConsumer:
     """A member of a consumer group."""
 
@@ -99,9 +108,9 @@ class KafkaPythonConsumer:
         except KafkaError as error:
             self._membership.tell()
             self._go_back()
-            if isinstance(error.__cause__, kp.OffsetOutOfRangeError):
-                (((topic, number), offset),) = error.__cause__.args[0].items()
-                raise GoneError(topic, number, offset) from error
+            gone = _gone(error.__cause__)
+            if gone is not None:
+                raise gone from error
             if isinstance(error, InstanceTakenError):
                 raise InstanceTakenError(taken(self._group, self._instance)) from error
             raise
