@@ -32,6 +32,8 @@ lint: $(READY)  ## ruff, mypy, import contract
 	@$(BIN)/lint-imports --no-logo
 
 unit: $(READY)  ## pytest
+	@echo "==> kernels"
+	@$(BIN)/python -m tests.compile_kernels
 	@echo "==> pytest"
 	@$(BIN)/python -m pytest -m "not soak" -n auto --dist loadgroup $(if $(COVERAGE),--cov --cov-report=)
 	@if [ -n "$(COVERAGE)" ]; then \

@@ -22,13 +22,13 @@ def warm_up() -> None:
     for kind in data_kinds():
         for example in kind.examples():
             try:
-                _try(example)
+                try_example(example)
             except Exception as error:  # noqa: BLE001 - who needs it finds out; who does not is not kept waiting
                 asked = example.policy["guarantee"]["algorithm"]
                 log.warning("%s could not do its own example: %s: %s", asked, type(error).__name__, error)
 
 
-def _try(example: Example) -> None:
+def try_example(example: Example) -> None:
     """An example, as jobs."""
     policy = json.dumps(example.policy)
     with TemporaryDirectory(prefix="portcullis-warm-up-") as folder:
