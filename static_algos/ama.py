@@ -20,45 +20,25 @@ X. Sun (2010), section 5.3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from microdata import Progress, Publication, Schema, Show, Table, silent
-from privacy import KAnonymity, Model, check_feasible
-from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
+from microdata import Progress, Table
+from static_algos.algorithm import STATIC_ALGORITHMS
 from static_algos.dependency import cells, dependency_tree, distances, key_attributes
-from static_algos.mdav import MicroaggregationParameters
-from static_algos.microaggregation import group_rows, shown_by_means
-from static_algos.proof import proven
+from static_algos.microaggregation import Microaggregation, MicroaggregationParameters
 
 
 @STATIC_ALGORITHMS.register("ama", MicroaggregationParameters)
-class Ama(StaticAlgorithm):
+class Ama(Microaggregation):
     """Groups rows that lie close together in the key attributes, and shows the mean of each group in all of them."""
 
-    Parameters = MicroaggregationParameters
-    parameters: MicroaggregationParameters
-    guarantees: ClassVar[tuple[type[Model], ...]] = (KAnonymity,)
-    merges = True  # what is left at the end joins a group
-    shows: ClassVar[Show] = "mean"
-    example: ClassVar[Mapping[str, Any]] = {"k": 3}
-
-    def models(self, schema: Schema) -> tuple[Model, ...]:
-        """Distinct persons."""
-        del schema
-        return (KAnonymity(self.parameters.k),)
-
-    def anonymize(self, table: Table, *, seed: int | None = None, progress: Progress = silent) -> Publication:
-        """Choose the key attributes and group the rows by them. Nothing is random, nothing is suppressed."""
-        del seed
-        models = self.models(table.schema)
-        check_feasible(models, table)
+    def compared(self, table: Table, progress: Progress) -> tuple[Sequence[int], Mapping[str, Any]]:
+        """The key attributes."""
         tree = dependency_tree(distances([cells(column) for column in table.quasi.T], progress))
         keys = key_attributes(tree, len(table.schema.quasi))
-        groups = group_rows(table, keys, self.parameters.k, progress)
         names = [attribute.name for attribute in table.schema.quasi]
-        details = {
+        return keys, {
             "key_attributes": [names[key] for key in keys],
             "dependency_tree": [[names[one], names[other]] for one, other in tree],
         }
-        return proven(shown_by_means(table, groups, **details), models)

@@ -2,16 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from microdata import Progress, Publication, Table, squared_error
+from microdata import Progress, Publication, Schema, Show, Table, silent, squared_error
+from privacy import KAnonymity, Model, check_feasible
 from static_algos._microaggregation_kernels import GONE, GROUPS, PERSONS, ROWS, form_groups, work_on
+from static_algos.algorithm import StaticAlgorithm
+from static_algos.catalogue import Parameters
+from static_algos.proof import proven
 
 _AT_ONCE = 1 << 25
 """Distances in one attribute that are measured between two looks at whether somebody wants it to stop."""
+
+
+class MicroaggregationParameters(Parameters):
+    """How many persons are in a group."""
+
+    k: int = Field(ge=1, le=10**12, description="distinct persons per class; a whole number from 1")
+
+
+class Microaggregation(StaticAlgorithm):
+    """Groups rows that lie close together, and shows the mean of each group."""
+
+    Parameters = MicroaggregationParameters
+    parameters: MicroaggregationParameters
+    guarantees: ClassVar[tuple[type[Model], ...]] = (KAnonymity,)
+    merges = True  # what is left at the end joins a group
+    shows: ClassVar[Show] = "mean"
+    example: ClassVar[Mapping[str, Any]] = {"k": 3}
+
+    def models(self, schema: Schema) -> tuple[Model, ...]:
+        """Distinct persons."""
+        del schema
+        return (KAnonymity(self.parameters.k),)
+
+    def anonymize(self, table: Table, *, seed: int | None = None, progress: Progress = silent) -> Publication:
+        """Group the rows. Nothing is random, nothing is suppressed."""
+        del seed
+        models = self.models(table.schema)
+        check_feasible(models, table)
+        attributes, details = self.compared(table, progress)
+        groups = group_rows(table, attributes, self.parameters.k, progress)
+        lost = squared_error(table.schema, table.quasi, groups)
+        publication = Publication.of(table, groups, {**details, "squared_error": lost.total}, show="mean")
+        return proven(publication, models)
+
+    @abstractmethod
+    def compared(self, table: Table, progress: Progress) -> tuple[Sequence[int], Mapping[str, Any]]:
+        """The quasi-identifiers that rows are compared in, and what is to be said of the choice."""
 
 
 def standardized(columns: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -58,9 +102,3 @@ def _nearest(values: NDArray[np.float64], groups: NDArray[np.int64], rest: NDArr
     sizes = np.bincount(own)
     means = np.stack([np.bincount(own, column) / sizes for column in values[:, ~rest]])
     return int(((means - values[:, rest].mean(axis=1)[:, None]) ** 2).sum(axis=0).argmin())
-
-
-def shown_by_means(table: Table, groups: NDArray[np.int64], **details: object) -> Publication:
-    """The publication of these groups, each shown as its mean, with what that costs."""
-    lost = squared_error(table.schema, table.quasi, groups)
-    return Publication.of(table, groups, {**details, "squared_error": lost.total}, show="mean")
