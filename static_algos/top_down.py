@@ -4,8 +4,9 @@ A node of the search is a set of rows with one level for each quasi-identifier. 
 level down, in one quasi-identifier: the theses take the one that lets most rows go down (then: with the fewest parts),
 we the one that saves most loss for what the parting costs, which loses a third of that. Parts that break the guarantee
 stay behind together; if what stays behind breaks it too, single rows of the other parts stay as well: those that help
-most, from parts that can do without them; where there are none, the smallest part stays as a whole. What stays is tried
-again with the other quasi-identifiers. So different rows end at different levels (local recoding).
+most, from parts that can do without them (in the theses, first those that would not go much deeper); where there are
+none, the smallest part stays as a whole. What stays is tried again with the other quasi-identifiers. So different rows
+end at different levels (local recoding).
 
 Going down costs nothing where all rows of a node go the same way. Numbers climb intervals of given widths, or intervals
 that halve the rows again and again; the report says for which numbers the levels came from the rows.
@@ -231,8 +232,25 @@ class _Search:
         inside = label >= 0
         parts = _Parts(nodes.order[inside], label[inside], parent, nodes.owner()[inside])
         parts.stay(~self.judge.holds(parts.rows, parts.label, len(parent)))
+        if self.prefer == "rows" and len(_poor(parts, self.judge)):
+            parts.depth = self._depth(self._after(nodes, by, parts), parts)
         self.held_back += _repair(parts, self.judge)
         return self._after(nodes, by, parts)
+
+    def _depth(self, below: _Nodes, parts: _Parts) -> Rows:
+        """How far each row would go on from its part, about: all levels that are left, if it could go down at all."""
+        place = np.empty(len(self.codes), np.int64)
+        place[parts.rows] = np.arange(len(parts.rows))
+        label, goes = np.empty(len(below.order), np.int32), np.zeros(len(below.order), bool)
+        for a in range(below.level.shape[1]):
+            by = np.where(below.level[:, a] > 0, a, -1)
+            parent = split(self.levels, self.codes, below.order, below.begin, below.end, below.level, by, label)
+            inside = np.flatnonzero(label >= 0)
+            good = self.judge.holds(below.order[inside], label[inside], len(parent))
+            goes[inside] |= good[label[inside]]
+        depth = np.empty(len(parts.rows), np.int64)
+        depth[place[below.order]] = goes * below.level.sum(axis=1)[below.owner()]
+        return depth
 
     def _chosen(self, nodes: _Nodes) -> Rows:
         """The quasi-identifier by which each node is parted best; -1 where none lets any row go down."""
@@ -350,6 +368,8 @@ class _Parts:
     """The node of each part."""
     owner: Rows
     """The node of each row."""
+    depth: Rows | None = None
+    """How far each row would go on from its part; None where nobody asks."""
 
     def stay(self, whole: Mask) -> None:
         """These parts stay behind as a whole."""
@@ -394,7 +414,8 @@ def _help(parts: _Parts, judge: _Judge, poor: Rows, barred: Mask) -> Rows:
     value, need = _wanted(parts, judge, poor, offered)
     size = np.bincount(parts.label[going], minlength=count)
     part, owner = parts.label[offered], parts.owner[offered]
-    order = np.lexsort((-parts.rows[offered], -size[part], -value, owner))
+    depth = np.zeros(len(offered)) if parts.depth is None else parts.depth[offered]
+    order = np.lexsort((-parts.rows[offered], -size[part], depth, -value, owner))
     offered, part, owner = offered[order], part[order], owner[order]
     within = _place_among(part) < spare[part]
     offered, owner = offered[within], owner[within]

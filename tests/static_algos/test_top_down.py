@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microdata import Cancelled, GuaranteeError, InfeasibleError, Number, PersonSource, Schema, Table
+from microdata import (
+    Cancelled,
+    Category,
+    GuaranteeError,
+    Hierarchy,
+    InfeasibleError,
+    Number,
+    PersonSource,
+    Schema,
+    Table,
+)
 from privacy import Groups, check
 from static_algos import Mondrian, TopDown, top_down
 from static_algos.recoding import recodings
@@ -124,6 +134,17 @@ def test_single_rows_stay_behind_instead_of_whole_parts(monkeypatch: pytest.Monk
     alone = TopDown(k=6, l=2).anonymize(table)
     assert 0 < helped.details["held_back"] < alone.details["held_back"]  # type: ignore[operator]
     assert helped.loss < alone.loss
+
+
+def test_rows_that_would_not_go_deeper_stay_behind_first() -> None:
+    """A lone part lacks a row: it comes from the part that cannot be parted, though another one is larger."""
+    tree = Hierarchy.from_mapping({"*": {"A": ["a1", "a2"], "B": ["b1", "b2"], "C": ["c1", "c2"]}})
+    leaves = np.repeat([0, 1, 2, 3, 4, 5], [3, 3, 2, 2, 1, 1]).astype(np.float64)[:, None]
+    schema = Schema(PersonSource.ROW, (Category("place", tree),))
+    table = Table(schema, np.arange(12), leaves, np.empty((12, 0), np.int32))
+    for order in (np.arange(12), np.arange(12)[::-1]):
+        published = TopDown(k=3, prefer="rows").anonymize(table.take(order))
+        assert sorted(published.sizes.tolist()) == [3, 3, 3, 3]
 
 
 def test_numbers_are_halved_by_their_rows_and_the_report_says_so() -> None:
