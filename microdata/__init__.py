@@ -36,7 +36,7 @@ from microdata.loss import (
 )
 from microdata.measures import hidden_cells, leaf_loss, normalized_error, rank_difference, weighted_discernibility
 from microdata.persons import PersonKey
-from microdata.progress import Progress, silent
+from microdata.progress import Enough, Progress, silent
 from microdata.publication import Publication
 from microdata.published import Published, class_column, published_of, read_published
 from microdata.publishing import published_columns, write_published
@@ -61,6 +61,7 @@ __all__ = [
     "DataError",
     "DiskFullError",
     "Encoded",
+    "Enough",
     "Geometry",
     "GuaranteeError",
     "Hierarchy",

@@ -2,7 +2,8 @@
 
 Datafly is quick, but what it suppresses depends on the order of the columns, and the obvious one (most distinct values
 first) is far from the best. A genetic search tries orders; or all of them are tried, sharing the work of those that
-begin alike. A budget of runs, generations or seconds may end the search; the best that it found is published.
+begin alike. A budget of runs, generations or seconds may end the search, or whoever follows its progress and has
+`Enough`; the best that it found is published.
 
 Chaytor, Allowing Privacy Protection Algorithms to Jump Out of Local Optimums: An Ordered Greed Framework (PinKDD 2007).
 
@@ -21,12 +22,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from microdata import InfeasibleError, Progress, Publication, Schema, Table, silent
+from microdata import Enough, InfeasibleError, Progress, Publication, Schema, Table, silent
 from privacy import KAnonymity, Model, check_feasible
 from privacy.keys import MOST
 from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
@@ -161,10 +163,15 @@ class BestOfAll:
         self.tried = 0
 
     def run(self, *, seconds: float | None = None, progress: Progress = silent) -> None:
-        """Search until nothing better is possible, or until the time is over."""
+        """Search until nothing better is possible, until the time is over, or until `progress` has `Enough`."""
         end = math.inf if seconds is None else self._clock() + seconds
-        self._follow((), self._price.cells.start(), end, progress)
-        self._tell(progress, math.factorial(self._price.columns))
+        try:
+            self._follow((), self._price.cells.start(), end, progress)
+        except Enough:
+            if not self.best:
+                raise
+        with suppress(Enough):
+            self._tell(progress, math.factorial(self._price.columns))
 
     def _follow(self, begun: Order, partition: Partition, end: float, progress: Progress) -> None:
         price, columns = self._price, self._price.columns

@@ -3,7 +3,7 @@
 Ten random orders at first. In every generation the two best have a child by order crossover, which takes the place of
 the worst if it is better; then every order may have two of its columns exchanged. A run ends when ten generations have
 found nothing better. What an order costs is asked once. The best order of all is kept from the first one on, so the
-search may be stopped at any time: by a budget, or by whoever is told of its progress.
+search may be stopped at any time: by a budget, or by whoever is told of its progress and has `Enough`.
 
 Chaytor, Allowing Privacy Protection Algorithms to Jump Out of Local Optimums: An Ordered Greed Framework (PinKDD 2007).
 
@@ -19,11 +19,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeAlias
 
 import numpy as np
 
-from microdata import Progress, Schema, Table, silent
+from microdata import Enough, Progress, Schema, Table, silent
 from static_algos.algorithm import StaticAlgorithm
 
 Order: TypeAlias = tuple[int, ...]
@@ -71,19 +72,22 @@ class OrderSearch:
     ) -> None:
         """Search until the budget is spent; every run begins with new orders, and all of them know what was asked.
 
-        At least one order is asked. `progress` may stop the search too; what it has found is kept.
+        At least one order is asked. `progress` may stop the search too; what it has found is kept, and after
+        `Enough` the search ends as if its time were over.
         """
         random = np.random.default_rng(seed)
         self._end = math.inf if seconds is None else self._clock() + seconds
         self._progress, self._total = progress, runs * generations
-        for run in range(runs):
-            self._done = run * generations
-            try:
+        try:
+            for run in range(runs):
+                self._done = run * generations
                 self._evolve(generations, random)
-            except _SpentError:
-                break
+        except Enough:
+            if not self.best:
+                raise
         self._done = self._total
-        self._tell()
+        with suppress(Enough):
+            self._tell()
 
     def _evolve(self, generations: int, random: np.random.Generator) -> None:
         """One run."""
@@ -102,19 +106,24 @@ class OrderSearch:
             found = min(born, *costs)
             best, stale = min(best, found), 0 if found < best else stale + 1
             self._done += 1
+            self._look()
             if stale == PATIENCE:
                 return
 
     def _ask(self, order: Order) -> float:
         """The cost of an order."""
         if order not in self._known:
-            self._tell()
-            if self.best and self._clock() >= self._end:
-                raise _SpentError
+            self._look()
             self._known[order] = self._cost_of(order)
             if self._known[order] < self.cost:
                 self.best, self.cost = order, self._known[order]
         return self._known[order]
+
+    def _look(self) -> None:
+        """Whether to go on."""
+        self._tell()
+        if self.best and self._clock() >= self._end:
+            raise Enough
 
     def _tell(self) -> None:
         known = f", best so far {self._shown(self.cost)}" if self.best else ""
@@ -136,10 +145,6 @@ def reordered(table: Table, order: Order) -> Table:
     quasi, weights = [old.quasi[column] for column in order], [old.weights[column] for column in order]
     schema = Schema(old.person, tuple(quasi), old.sensitive, old.public, tuple(weights))
     return Table(schema, table.persons, table.quasi[:, list(order)], table.sensitive, table.public)
-
-
-class _SpentError(Exception):
-    """The time is over."""
 
 
 def crossed(one: Order, other: Order, begin: int, end: int) -> Order:

@@ -186,8 +186,7 @@ async def _policy(service: Service, caller: Caller, form: Form, *, for_table: bo
         reason = "exactly one of policy and policy_name is needed"
         raise ProblemError("bad-upload", "A part is missing.", [Place(path="policy", reason=reason)])
     purpose = None if form.purpose is None else form.purpose.decode("utf-8", errors="replace")
-    who = None if caller.may(Scope.ADMIN) else caller.name
-    asked: dict[str, Any] = {"for_table": for_table, "purpose": purpose, "who": who}
+    asked: dict[str, Any] = {"for_table": for_table, "purpose": purpose, "who": caller.asks_as}
     if form.policy is not None:
         return await service.policies.read(caller.name, form.policy, form.hierarchies, **asked)
     name = (form.policy_name or b"").decode("utf-8", errors="replace")
@@ -257,11 +256,25 @@ async def get_job(job_id: JobId, service: InService, caller: Reader) -> Response
     "/jobs/{job_id}",
     status_code=202,
     response_description="The job, which is told to stop",
-    responses={**documented("not-found"), 204: {"description": "The job had ended and is deleted, with all its files"}},
+    responses={
+        **documented("not-found", "bad-parameter"),
+        204: {"description": "The job had ended and is deleted, with all its files"},
+    },
     summary="Cancel or delete a job",
     response_model=JobAnswer,
 )
-async def delete_job(job_id: JobId, service: InService, caller: Submitter) -> Any:
+async def delete_job(
+    job_id: JobId,
+    service: InService,
+    caller: Submitter,
+    keep_best: Annotated[
+        bool,
+        Query(
+            description="let an algorithm that searches (`ogf`) publish the best that it has found so far: the job "
+            "then succeeds; a job that has found nothing yet is cancelled"
+        ),
+    ] = False,
+) -> Any:
     """Stop a job that waits or runs, within a second; delete one that has ended, with its result and report."""
     job = await visible_job(service, caller, job_id)
     if job.token != caller.name and not caller.may(Scope.ADMIN):
@@ -269,7 +282,7 @@ async def delete_job(job_id: JobId, service: InService, caller: Submitter) -> An
     if job.ended:
         await run_in_threadpool(_delete, service, job)
         return Response(status_code=204)
-    stopped = await run_in_threadpool(_cancel, service, job)
+    stopped = await run_in_threadpool(_cancel, service, job, keep_best=keep_best)
     service.runner.wake()
     return JobAnswer.of(stopped, keep=service.settings.result_seconds)
 
@@ -279,8 +292,8 @@ def _delete(service: Service, job: JobView) -> None:
     service.files.drop(job.id)
 
 
-def _cancel(service: Service, job: JobView) -> JobView:
-    stopped = service.store.cancel(job.id) or job
+def _cancel(service: Service, job: JobView, *, keep_best: bool) -> JobView:
+    stopped = service.store.cancel(job.id, keep_best=keep_best) or job
     if stopped.state == "cancelled" and stopped.attempts == 0:
         service.files.drop(job.id)
     return stopped

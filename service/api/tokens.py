@@ -50,6 +50,11 @@ class Caller(BaseModel):
         """Whether one of these scopes is granted; an admin may do all."""
         return Scope.ADMIN in self.scopes or bool(self.scopes.intersection(scopes))
 
+    @property
+    def asks_as(self) -> str | None:
+        """Whose purposes it may ask for; None for an admin, who may ask for all."""
+        return None if self.may() else self.name
+
 
 EVERYBODY = Caller(name="local", scopes=frozenset({Scope.ADMIN}))
 """Who asks where no tokens are configured."""

@@ -48,5 +48,8 @@ class Job(JobView):
     runner: str | None = None
     lease_until: float | None = None
     cancel_at: float | None = None
+    """When somebody asked to stop it."""
+    enough_at: float | None = None
+    """When somebody asked to stop it with the best so far."""
     idempotency_key: str | None = None
     digest: str | None = None

@@ -1,7 +1,7 @@
 """A job's process: started once, does one task after the other, limited in memory, dies with its parent.
 
-What is said over the pipe. To the process: a `Task`, or `STOP` while it works. From it: `Ready`, `Step`s, then
-`Done`, `Failed` or `Stopped`.
+What is said over the pipe. To the process: a `Task`, or `ENOUGH` or `STOP` while it works. From it: `Ready`, `Step`s,
+then `Done`, `Failed` or `Stopped`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import TypeAlias
 
-from microdata import Cancelled
+from microdata import Cancelled, Enough
 from service.jobs.warmup import warm_up
 from service.jobs.work import Result, Task, work
 from service.problems import Problem, ProblemError, problem
@@ -27,6 +27,8 @@ from service.problems import Problem, ProblemError, problem
 log = logging.getLogger(__name__)
 
 STOP = "stop"
+ENOUGH = "enough"
+"""Stop with the best so far; what has none is stopped."""
 _STEP_SECONDS = 0.1
 _NICENESS = 10
 """Jobs give way to whoever answers requests."""
@@ -119,8 +121,8 @@ class _Reporter:
         self._at = 0.0
 
     def __call__(self, phase: str, done: int, total: int) -> None:
-        if self._pipe.poll() and self._pipe.recv() == STOP:
-            raise Cancelled("the job was cancelled")
+        if self._pipe.poll():
+            raise Enough if self._pipe.recv() == ENOUGH else Cancelled
         now = time.monotonic()
         if phase != self._phase or now - self._at > _STEP_SECONDS:
             self._phase, self._at = phase, now

@@ -20,7 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from service.jobs.files import JobFiles, new_id
 from service.jobs.job import Job, State
-from service.jobs.process import STOP, Done, Failed, Message, Ready, Step, Stopped, serve_tasks
+from service.jobs.process import ENOUGH, STOP, Done, Failed, Message, Ready, Step, Stopped, serve_tasks
 from service.jobs.store import JobStore
 from service.jobs.work import Result, Task
 from service.ledger import IncomparableError, Released
@@ -165,16 +165,19 @@ class JobRunner:
             return
         if self._is_due("renew", self._limits.lease / 4):
             self._store.renew(self._name, self._limits.lease, [seat.job.id for seat in busy if seat.job is not None])
-        held = {(one.id, one.attempt): one.cancel for one in self._store.held(self._name)}
+        held = {(one.id, one.attempt): one for one in self._store.held(self._name)}
         for seat in busy:
             assert seat.job is not None
-            cancel = held.get((seat.job.id, seat.job.attempts))
-            if cancel is None:
+            asked = held.get((seat.job.id, seat.job.attempts))
+            if asked is None:
                 # Somebody took us for dead and the job is not ours any more.
                 seat.kill()
                 self._files.drop_result(seat.job.id, seat.job.attempts)
                 seat.job = None
-            elif cancel:
+                continue
+            if asked.enough:
+                seat.enough()
+            if asked.cancel:
                 seat.cancel()
             elif seat.busy_seconds() > self._limits.seconds:
                 seat.kill()
@@ -266,6 +269,7 @@ class _Seat:
         self._pipe: Connection | None = None
         self._since = 0.0
         self._cancelled_at: float | None = None
+        self._has_enough = False
         self._told_at = 0.0
         self._told_phase = ""
         self._started_at = -_RESTART_SECONDS
@@ -298,6 +302,7 @@ class _Seat:
         """Let the process do a task."""
         assert self._pipe is not None
         self.job, self._since, self._cancelled_at, self._told_phase = job, time.monotonic(), None, ""
+        self._has_enough = False
         with suppress(OSError):  # it died while it waited: `died` tells
             self._pipe.send(task)
 
@@ -326,12 +331,22 @@ class _Seat:
         """For how long it has had its job."""
         return time.monotonic() - self._since
 
+    def enough(self) -> None:
+        """Ask the process to stop its task with the best so far, which may take as long as publishing takes."""
+        if not self._has_enough:
+            self._has_enough = True
+            self._tell(ENOUGH)
+
     def cancel(self) -> None:
         """Ask the process to stop its task."""
-        if self._cancelled_at is None and self._pipe is not None:
+        if self._cancelled_at is None:
             self._cancelled_at = time.monotonic()
+            self._tell(STOP)
+
+    def _tell(self, what: str) -> None:
+        if self._pipe is not None:
             with suppress(OSError):  # it is dead already: `died` tells
-                self._pipe.send(STOP)
+                self._pipe.send(what)
 
     def too_deaf(self) -> bool:
         """Whether a task goes on although it was cancelled."""

@@ -39,6 +39,9 @@ class Running(NamedTuple):
     id: str
     attempt: int
     cancel: bool
+    """Whether it is to stop."""
+    enough: bool
+    """Whether it is to stop with the best so far."""
 
 
 class StoredPolicy(NamedTuple):
@@ -117,15 +120,16 @@ class JobStore:
         with self._reading.connect() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
-    def cancel(self, job_id: str) -> JobView | None:
-        """End a job that waits, ask a running one to stop; the job as it then is."""
+    def cancel(self, job_id: str, *, keep_best: bool = False) -> JobView | None:
+        """End a job that waits, ask a running one to stop, or to stop with the best so far; the job as it then is."""
         now = time.time()
         mine = JOBS.c.id == job_id
         with self._engine.begin() as connection:
             waiting = update(JOBS).where(mine, JOBS.c.state == "queued")
             connection.execute(waiting.values(state="cancelled", finished_at=now))
-            running = update(JOBS).where(mine, JOBS.c.state == "running", JOBS.c.cancel_at.is_(None))
-            connection.execute(running.values(cancel_at=now))
+            asked = JOBS.c.enough_at if keep_best else JOBS.c.cancel_at
+            running = update(JOBS).where(mine, JOBS.c.state == "running", asked.is_(None))
+            connection.execute(running.values({asked: now}))
             row = connection.execute(_LOOK, {"id": job_id}).first()
         return JobView(*row) if row else None
 
@@ -169,10 +173,11 @@ class JobStore:
 
     def held(self, runner: str) -> list[Running]:
         """What a runner still holds, and what of it is to be stopped."""
-        query = select(JOBS.c.id, JOBS.c.attempts, JOBS.c.cancel_at)
+        asked = (JOBS.c.cancel_at.is_not(None), JOBS.c.enough_at.is_not(None))
+        query = select(JOBS.c.id, JOBS.c.attempts, *asked)
         query = query.where(JOBS.c.runner == runner, JOBS.c.state == "running")
         with self._reading.connect() as connection:
-            return [Running(row[0], row[1], row[2] is not None) for row in connection.execute(query)]
+            return [Running(*row) for row in connection.execute(query)]
 
     def progress(self, job: Job, phase: str, done: int, total: int) -> None:
         """Say how far a job is."""
@@ -211,7 +216,8 @@ class JobStore:
         lost = and_(JOBS.c.state == "running", JOBS.c.lease_until < now)
         reason = problem("job-interrupted", f"It was tried {MOST_ATTEMPTS} times and is not tried again.")
         ends: list[tuple[Any, dict[str, Any]]] = [
-            (JOBS.c.cancel_at.is_not(None), {"state": "cancelled"}),
+            # What was the best so far has died with its runner.
+            (or_(JOBS.c.cancel_at.is_not(None), JOBS.c.enough_at.is_not(None)), {"state": "cancelled"}),
             (JOBS.c.attempts >= MOST_ATTEMPTS, {"state": "failed", "problem": reason.model_dump_json()}),
         ]
         ended: list[str] = []

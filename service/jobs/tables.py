@@ -21,6 +21,7 @@ JOBS = Table(
     Column("runner", String(64)),
     Column("lease_until", Double),
     Column("cancel_at", Double),
+    Column("enough_at", Double),
     Column("phase", String(40)),
     Column("phase_at", Double),
     Column("done", BigInteger, nullable=False),

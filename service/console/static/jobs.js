@@ -18,6 +18,8 @@ const FORMATS = [
 const MOST_FOLLOWED = 2;
 
 const ended = (job) => !["queued", "running"].includes(job.state);
+/** Whether it searches, and may end at any time with what it has found. */
+const hasBest = (job) => Boolean(job.progress?.phase.includes("best so far"));
 
 export function startJobs(panel) {
   const list = jobList();
@@ -202,6 +204,15 @@ function jobRow(id, ondeleted) {
           label(text, () => act(() => download(job.links.result, type, `${job.policy}.${ending}`))),
         )
       : [];
+    const best =
+      hasBest(job) &&
+      label("Keep the best", (event) =>
+        act(async () => {
+          event.target.disabled = true;
+          await remove(`${job.links.self}?keep_best=true`);
+          say("The job ends with the best that it has found.");
+        }),
+      );
     const end = ended(job)
       ? twice(label("Delete"), "Press again to delete the job with its result.", () =>
           act(async () => {
@@ -217,7 +228,7 @@ function jobRow(id, ondeleted) {
             say("The job is being cancelled.");
           }),
         );
-    return [report, ...results, end].filter(Boolean);
+    return [report, ...results, best, end].filter(Boolean);
   }
 
   return {
@@ -229,7 +240,7 @@ function jobRow(id, ondeleted) {
       badge.className = `badge ${job.state}`;
       write(times, `${moment(job.created_at)} · ${id.slice(0, 8)}`);
       showProgress(job, bar, words);
-      if (known.state !== job.state) {
+      if (known.state !== job.state || hasBest(known) !== hasBest(job)) {
         const focused = actions.contains(document.activeElement);
         actions.replaceChildren(...offered(job));
         if (focused) actions.firstChild.focus();

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
+from service.kinds import data_kinds
 from tests.service.api.api_world import ServiceProcess, is_alive, parts, policy_text, submit, wait_for, wait_until
 from tests.service.cli.cli_world import MARK, table_text
 
@@ -188,6 +191,48 @@ def test_a_running_job_is_cancelled_long_before_it_would_end(live: Any, name: st
     assert wait_for(live.client, job)["state"] == "cancelled"
     assert time.monotonic() - started < 60, "it would have slept for minutes"
     wait_until(lambda: not list((live.data / "jobs" / job["id"]).iterdir()))
+
+
+def test_a_search_that_is_cancelled_may_keep_its_best(live: Any) -> None:
+    names = [f"n{number}" for number in range(8)]
+    rows = [f"{MARK}{who},{','.join(map(str, who**3 // 7 ** np.arange(8) % 9))}" for who in range(3_000)]
+    quasi = {name: {"type": "number", "min": 0, "max": 9, "integer": True} for name in names}
+    guarantee = {"algorithm": "ogf", "k": 5, "runs": 10_000}
+    policy = yaml.safe_dump({"name": "searched", "schema": {"person": "id", "quasi": quasi}, "guarantee": guarantee})
+    job = submit(live.client, policy, "\n".join([",".join(["id", *names]), *rows]))
+
+    def has_best() -> bool:
+        found = live.client.get(job["links"]["self"]).json()
+        assert found["state"] in {"queued", "running"}, found
+        return "best so far" in str(found["progress"])
+
+    wait_until(has_best)
+    assert live.client.delete(f"/v1/jobs/{job['id']}?keep_best=true").status_code == 202
+    done = wait_for(live.client, job)
+    assert done["state"] == "succeeded", done
+    assert done["report"]["holds"]
+    assert 0 < done["report"]["details"]["orders"] < 40_320
+    assert len(live.client.get(done["links"]["result"]).text.splitlines()) == 3_001
+
+
+def test_what_has_no_best_is_cancelled_all_the_same(live: Any) -> None:
+    job = submit(live.client, policy_text("slow"))
+    live.worker_pid(job)
+    assert live.client.delete(f"/v1/jobs/{job['id']}?keep_best=true").status_code == 202
+    assert wait_for(live.client, job)["state"] == "cancelled"
+    assert live.client.delete(f"/v1/jobs/{job['id']}?keep_best={MARK}").status_code == 422
+
+
+def test_every_algorithm_for_tables_runs_as_a_job(live: Any) -> None:
+    examples = {one.policy["guarantee"]["algorithm"]: one for kind in data_kinds() for one in kind.examples()}
+    assert {"mdav", "ama", "purpose", "datafly", "ogf", "top_down", "ke_anon"} <= examples.keys()
+    jobs = {name: submit(live.client, json.dumps(one.policy), one.table) for name, one in examples.items()}
+    for name, job in jobs.items():
+        done = wait_for(live.client, job)
+        assert done["state"] == "succeeded", (name, done)
+        assert done["report"]["holds"], name
+        published = live.client.get(done["links"]["result"]).text.splitlines()
+        assert 1 < len(published) <= len(examples[name].table.splitlines()), name
 
 
 def test_a_job_that_is_killed_fails_and_takes_nothing_down(live: Any) -> None:

@@ -130,6 +130,36 @@ def test_a_job_that_is_to_stop_does_not_succeed(stores: Any) -> None:
     assert store.finish(running, "cancelled")
 
 
+def test_a_job_that_is_to_stop_with_its_best_may_succeed(stores: Any) -> None:
+    store = stores()
+    store.add(job(), most=9)
+    running = store.claim("a", 60)
+    assert store.cancel(running.id, keep_best=True).state == "running"
+    assert [(one.cancel, one.enough) for one in store.held("a")] == [(False, True)]
+    store.cancel(running.id)
+    assert [(one.cancel, one.enough) for one in store.held("a")] == [(True, True)], (
+        "whoever cannot wait may still stop it"
+    )
+    assert not store.finish(running, "succeeded", report="{}")
+    assert store.finish(running, "cancelled")
+    store.add(job(), most=9)
+    patient = store.claim("a", 60)
+    store.cancel(patient.id, keep_best=True)
+    assert store.finish(patient, "succeeded", report="{}")
+    waiting = store.add(job(), most=9)
+    assert store.cancel(waiting.id, keep_best=True).state == "cancelled", "it has found nothing"
+
+
+def test_the_best_so_far_dies_with_its_runner(stores: Any) -> None:
+    store = stores()
+    store.add(job(), most=9)
+    lost = store.claim("dead", 0.01)
+    store.cancel(lost.id, keep_best=True)
+    time.sleep(0.05)
+    assert store.take_up() == [lost.id]
+    assert store.get(lost.id).state == "cancelled"
+
+
 def test_a_stopping_service_gives_jobs_back_without_counting_the_attempt(stores: Any) -> None:
     store = stores()
     store.add(job(), most=9)
