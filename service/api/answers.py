@@ -138,6 +138,7 @@ class PolicyCheck(Answer):
             "kind": "table",
             "models": {"k-anonymity": 5, "t-closeness": 0.2},
             "fingerprint": _FINGERPRINT,
+            "purposes": [],
         }
     )
 
@@ -147,6 +148,9 @@ class PolicyCheck(Answer):
     kind: Literal["table", "stream", "audit"] | None = None
     models: dict[str, float] = Field(default_factory=dict, description="privacy models with what is asked of them")
     fingerprint: str | None = Field(None, description="the same for policies that publish alike")
+    purposes: list[str] = Field(
+        default_factory=list, description="what a job may be for: those of its purposes that the token may ask for"
+    )
 
 
 class PolicyAnswer(Answer):

@@ -66,11 +66,11 @@ async def _given(request: Request, service: Service, caller: Caller) -> GivenPol
         form = await read_form(request, limits, (), None)
         if form.policy is None:
             raise ProblemError("bad-upload", "A part is missing.", [Place(path="policy", reason="is missing")])
-        return await service.policies.read(caller.name, form.policy, form.hierarchies)
+        return await service.policies.read(caller.name, form.policy, form.hierarchies, who=caller.asks_as)
     body = await read_body(request, limits.policy_bytes, limits.seconds)
     if not body.strip():
         raise ProblemError("bad-request", "The request has no body; it must be the policy.")
-    return await service.policies.read(caller.name, body)
+    return await service.policies.read(caller.name, body, who=caller.asks_as)
 
 
 @router.post(
@@ -93,6 +93,7 @@ async def check_policy(request: Request, service: InService, caller: Anybody) ->
         kind=policy.kind,
         models=dict(policy.models),
         fingerprint=policy.fingerprint,
+        purposes=list(policy.purposes),
     )
 
 

@@ -28,7 +28,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from service.api.given_policy import given_policy
 from service.jobs.process import die_with_parent
-from service.policy import PolicyError, PolicyProblem, choose, parse_policy
+from service.policy import PolicyError, PolicyProblem, choose, open_to, parse_policy
 from service.problems import Problem, ProblemError
 
 log = logging.getLogger(__name__)
@@ -53,6 +53,8 @@ class GivenPolicy:
     fingerprint: str
     text: str
     """As JSON that needs no file beside it."""
+    purposes: tuple[str, ...]
+    """Those that the token may ask for."""
 
 
 @dataclass(frozen=True)
@@ -260,13 +262,14 @@ def _answer(question: _Question, memory: int) -> _Answer:
             policy, text = parse_policy(json.loads(question.raw)), question.raw.decode()
         else:
             policy, text = given_policy(question.raw, question.hierarchies)
+        purposes = open_to(json.loads(text), question.who) if policy.purposes else ()
         if question.for_table:
             if policy.purposes or question.purpose is not None:
                 mapping = choose(json.loads(text), question.purpose, question.who)
                 policy, text = parse_policy(mapping), json.dumps(mapping, ensure_ascii=False)
             policy.algorithm()  # refuses a policy for streams
         models = {model.label: float(model.asked) for model in policy.models()}
-        return GivenPolicy(policy.name, policy.kind, models, policy.fingerprint(), text)
+        return GivenPolicy(policy.name, policy.kind, models, policy.fingerprint(), text, tuple(purposes))
     except PolicyError as error:
         return _Unusable(error.problems)
     except ProblemError as error:

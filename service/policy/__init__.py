@@ -4,7 +4,7 @@ from service.policy.data import DataKind, data_kind, data_kinds, kind_of, policy
 from service.policy.errors import PolicyError, PolicyProblem
 from service.policy.file import DEFAULT, PolicyFile, StreamSection, TableSection
 from service.policy.policy import Policy, load_policy, parse_policy
-from service.policy.purposes import choose
+from service.policy.purposes import choose, open_to
 
 __all__ = [
     "DEFAULT",
@@ -20,6 +20,7 @@ __all__ = [
     "data_kinds",
     "kind_of",
     "load_policy",
+    "open_to",
     "parse_policy",
     "policy_file",
     "register",

@@ -19,13 +19,18 @@ def choose(given: Mapping[str, Any], purpose: str | None, who: str | None = None
         if purpose is not None:
             raise PolicyError([PolicyProblem("purpose", "the policy has no purposes")])
         return dict(given)
-    allowed = [str(name) for name, section in purposes.items() if _may(section, who)]
+    allowed = open_to(given, who)
     wanted = purpose if purpose is not None else given.get("purpose")
     if wanted is None and who is not None and len(allowed) == 1:
         wanted = allowed[0]
     if wanted not in allowed:
         raise PolicyError([PolicyProblem("purpose", f"must be one of {', '.join(allowed) or 'none'}")])
     return {**given, "purpose": wanted}
+
+
+def open_to(given: Mapping[str, Any], who: str | None) -> list[str]:
+    """The purposes of a policy that somebody may ask for; `who` as above."""
+    return [str(name) for name, section in (given.get("purposes") or {}).items() if _may(section, who)]
 
 
 def _may(section: object, who: str | None) -> bool:

@@ -5,6 +5,7 @@ import { startAudit } from "./audit.js";
 import { byId, say } from "./dom.js";
 import { startJobs } from "./jobs.js";
 import { startPolicies } from "./policies.js";
+import { startReleases } from "./releases.js";
 import { startStreams } from "./streams.js";
 
 const tabs = [...document.querySelectorAll('[role="tab"]')];
@@ -53,6 +54,7 @@ function startToken() {
 startToken();
 startStreams(byId("panel-streams"));
 startJobs(byId("panel-jobs"));
+startReleases(byId("panel-releases"));
 startPolicies(byId("panel-policies"));
 startAudit(byId("panel-audit"));
 startTabs();

@@ -83,6 +83,7 @@ export function policyField() {
       };
     },
     name: () => source.value,
+    given: () => source.value !== "" || policy.input.files.length > 0,
     text: async () =>
       source.value
         ? (await get(`/v1/policies/${encodeURIComponent(source.value)}`)).text

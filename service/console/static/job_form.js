@@ -1,6 +1,6 @@
-// Submitting a job: a table, a policy, and another guarantee than the policy's if somebody wants one.
+// Submitting a job: a table, a policy, what it is for, and another guarantee than the policy's if somebody wants one.
 
-import { get, ProblemError, upload } from "./api.js";
+import { get, ProblemError, send, upload } from "./api.js";
 import { field, h, say } from "./dom.js";
 import { acceptDrops, fileField, policyField } from "./inputs.js";
 import { percent } from "./numbers.js";
@@ -12,6 +12,7 @@ import { schemaForm } from "./schema_form.js";
 export function jobForm(onsubmitted) {
   const tableFile = fileField("Table", { hint: "CSV or JSON lines (may be gzipped), or Parquet" });
   const policy = policyField();
+  const purpose = purposeField(policy);
   const guarantee = guaranteeField();
   const problem = h("div", { role: "alert" });
   const sending = h("progress", { max: 1, value: 0, hidden: true, "aria-label": "Upload" });
@@ -27,6 +28,7 @@ export function jobForm(onsubmitted) {
     ),
     tableFile.element,
     policy.element,
+    purpose.element,
     guarantee.element,
     problem,
     h("div", { className: "actions" }, submit, sending),
@@ -40,7 +42,7 @@ export function jobForm(onsubmitted) {
     submit.disabled = true;
     sending.hidden = false;
     await attempt(problem, async () => {
-      const parts = await jobParts(tableFile.input.files[0], policy, guarantee.read());
+      const parts = { ...(await jobParts(tableFile.input.files[0], policy, guarantee.read())), ...purpose.read() };
       const job = await upload("/v1/jobs", parts, { "Idempotency-Key": randomKey() }, (share) => {
         sending.value = share;
         sending.textContent = percent(share);
@@ -51,7 +53,13 @@ export function jobForm(onsubmitted) {
     submit.disabled = false;
     sending.hidden = true;
   });
-  return { element: form, refresh: () => Promise.all([policy.refresh(), guarantee.refresh()]) };
+  return {
+    element: form,
+    async refresh() {
+      await Promise.all([policy.refresh(), guarantee.refresh()]);
+      await purpose.refresh();
+    },
+  };
 }
 
 async function jobParts(tableFile, policy, guarantee) {
@@ -69,6 +77,38 @@ async function jobParts(tableFile, policy, guarantee) {
 
 function randomKey() {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** Which of the policy's purposes the job is for; hidden where there is none to choose. */
+function purposeField(policy) {
+  const choice = h("select", {});
+  const element = field("Purpose", choice, "what the result is for; every purpose is a release of its own");
+  element.hidden = true;
+  let asked = 0;
+
+  async function refresh() {
+    const turn = ++asked;
+    const names = await purposesOf(policy);
+    if (turn !== asked) return;
+    const chosen = choice.value;
+    choice.replaceChildren(...names.map((name) => h("option", { value: name }, name)));
+    if (names.includes(chosen)) choice.value = chosen;
+    element.hidden = names.length === 0;
+  }
+  policy.element.addEventListener("change", refresh);
+  return { element, refresh, read: () => (element.hidden ? {} : { purpose: choice.value }) };
+}
+
+/** The purposes that may be asked for; none of a policy that is not there yet or has problems, which submitting tells. */
+async function purposesOf(policy) {
+  if (!policy.given()) return [];
+  try {
+    const parts = { policy: new File([await policy.text()], "policy.yaml"), hierarchies: policy.files() };
+    return (await (await send("POST", "/v1/policies/check", parts)).json()).purposes;
+  } catch (error) {
+    if (!(error instanceof ProblemError)) throw error;
+    return [];
+  }
 }
 
 /** The policy's own guarantee, or an algorithm with a form for its parameters. */

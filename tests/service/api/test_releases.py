@@ -8,6 +8,7 @@ import yaml
 
 from tests.service.api.api_world import parts, wait_for
 from tests.service.cli.cli_world import MARK
+from tests.service.cli.cli_world import POLICY as SHOP
 from tests.service.policy.test_purposes import given
 
 POLICY = yaml.safe_dump(given())
@@ -26,6 +27,19 @@ def test_a_token_gets_the_purpose_that_is_its_own(guarded: Any) -> None:
     store = client.app.state.service.store
     chosen = [json.loads(store.claim("runner", 60).policy)["purpose"] for _ in range(4)]
     assert chosen == ["research", "research", "maps", "maps"]
+
+
+@pytest.mark.parametrize(
+    ("who", "purposes"),
+    [("alice", ["research"]), ("bob", ["maps", "research"]), ("reader", []), ("admin", ["maps", "research"])],
+)
+def test_a_check_says_what_a_token_may_ask_for(guarded: Any, who: str, purposes: Any) -> None:
+    client, tokens = guarded
+    headers = {**tokens[who], "Content-Type": "application/yaml"}
+    checked = client.post("/v1/policies/check", content=POLICY, headers=headers).json()
+    assert checked["usable"], checked
+    assert checked["purposes"] == purposes
+    assert client.post("/v1/policies/check", content=SHOP, headers=headers).json()["purposes"] == []
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from selenium.webdriver.common.keys import Keys
 
+from tests.service.cli.cli_world import table_text
 from tests.service.console.console_world import ADULT, HIERARCHIES, PATIENCE, anonymized
+from tests.service.policy.test_purposes import given
 
 pytestmark = [
     pytest.mark.browser,
@@ -19,7 +22,8 @@ pytestmark = [
     pytest.mark.xdist_group("browser"),
     pytest.mark.timeout(600),
 ]
-TABS = ("streams", "jobs", "policies", "audit")
+TABS = ("streams", "jobs", "releases", "policies", "audit")
+HEALTH = ADULT.parent / "health"
 
 
 @pytest.fixture(scope="session")
@@ -108,6 +112,60 @@ def test_a_running_job_with_another_guarantee_is_cancelled_and_deleted(console: 
     console.press(job, "Delete")
     console.press(job, "Really delete?")
     console.until(lambda: not console.all(job))
+
+
+def test_a_search_may_be_ended_with_its_best(console: Any) -> None:
+    console.open("jobs")
+    console.pick("jobs", "Guarantee", "ogf")
+    console.field("jobs", "k").send_keys("5")
+    runs = console.field("jobs", "runs")
+    runs.clear()
+    runs.send_keys("10000")
+    console.submit()
+    job = console.newest_job("running")
+    console.press(job, "Keep the best")
+    console.until_text(f"{job} .badge", "succeeded", PATIENCE)
+    console.press(job, "CSV")
+    assert len(console.download("adult.csv").read_text().splitlines()) > 1_900
+
+
+def test_a_policy_with_categories_is_used_and_asked_for_more(console: Any) -> None:
+    console.open("jobs")
+    console.pick("jobs", "Guarantee", "top_down")
+    console.field("jobs", "k").send_keys("5")
+    console.field("jobs", "p_categories").send_keys("3")
+    console.choose("jobs", "Table", HEALTH / "patients.csv")
+    console.choose("jobs", "Policy file", HEALTH / "policy.yaml")
+    console.send()
+    job = console.newest_job("succeeded")
+    console.press(job, "Report")
+    console.driver.switch_to.frame(console.until(lambda: next(iter(console.all("dialog iframe")), None)))
+    console.until(lambda: "p-plus-sensitivity" in console.text("main"))
+    console.driver.switch_to.default_content()
+    console.keys(Keys.ESCAPE)
+
+
+def test_a_purpose_is_chosen_and_its_release_is_shown(console: Any, tmp_path: Path) -> None:
+    table, policy = tmp_path / "shop.csv", tmp_path / "shop.yaml"
+    table.write_text(table_text())
+    policy.write_text(yaml.safe_dump(given(releases={"data_set": "console-shops"})))
+    console.open("jobs")
+    console.choose("jobs", "Table", table)
+    console.choose("jobs", "Policy file", ADULT / "policy.yaml")
+    assert not [one for one in console.all("#panel-jobs label") if one.text == "Purpose" and one.is_displayed()]
+    console.choose("jobs", "Policy file", policy)
+    console.until(lambda: [one for one in console.all("#panel-jobs label") if one.text == "Purpose"])
+    console.pick("jobs", "Purpose", "maps")
+    console.send()
+    console.newest_job("succeeded")
+    console.pick("jobs", "Purpose", "research")
+    console.send()
+    assert "may tell more than either" in console.text(f"{console.newest_job('failed')} .problem")
+    console.one("#tab-releases").click()
+    console.until_text("#releases", "console-shops")
+    console.pick("releases", "Data set", "console-shops")
+    assert [row.text.split()[-7:-4] for row in console.all("#releases tbody tr")] == [["shop", "maps", "tester"]]
+    console.picture("releases-light")
 
 
 def test_progress_is_shown_without_events_too(console: Any) -> None:
