@@ -19,6 +19,7 @@ from microdata.errors import (
 from microdata.events import arrow_schema, encode_events
 from microdata.example import EXAMPLE_QUASI, EXAMPLE_SENSITIVE, example_table
 from microdata.extensions import load_extensions, missing_extensions
+from microdata.field_keys import FieldKeys, read_fields
 from microdata.files import OnRefused, read_batches, read_table, table_from_frame, write_table
 from microdata.generalizations import boxes_from, generalizations
 from microdata.geometry import Geometry, box_loss, geometry, range_loss, widened_range
@@ -62,6 +63,7 @@ __all__ = [
     "DiskFullError",
     "Encoded",
     "Enough",
+    "FieldKeys",
     "Geometry",
     "GuaranteeError",
     "Hierarchy",
@@ -119,6 +121,7 @@ __all__ = [
     "range_loss",
     "rank_difference",
     "read_batches",
+    "read_fields",
     "read_published",
     "read_sample",
     "read_table",

@@ -44,6 +44,22 @@ def read_sample(path: str | Path, rows: int = 100_000, most_bytes: int = 256 << 
     return sample
 
 
+def file_chunks(path: Path) -> Iterator[tuple[pa.Table, int, float]]:
+    """All columns of all rows, not encoded, with the rows that could not be read, and the share of the file so far."""
+    if format_of(path) == "json":
+        for lines, share in line_chunks(path):
+            events = [_object(line) for line in lines]
+            given = [event for event in events if event is not None]
+            yield _json_table(given), len(events) - len(given), share
+        return
+    for chunk in column_chunks(path, wanted=()):
+        _check_header([name for name in chunk.names if name])
+        named = list(_named(pa.Table.from_batches([chunk.columns])))
+        _check_header([name for name, _ in named])
+        columns = pa.table([column for _, column in named], names=[name for name, _ in named])
+        yield columns, len(chunk.misshapen), chunk.share
+
+
 def _column_sample(path: Path, rows: int, most_bytes: int) -> Sample:
     batches, done, size, misshapen, whole = [], 0, 0, 0, True
     for chunk in column_chunks(path, wanted=()):

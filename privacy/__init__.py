@@ -34,6 +34,7 @@ from privacy.disclosure import DeltaDisclosure
 from privacy.diversity import AlphaK, DistinctDiversity, EntropyDiversity, FrequencyDiversity, RecursiveDiversity
 from privacy.emd import distance
 from privacy.feasible import check_able, check_domains, check_feasible
+from privacy.identifying import FieldRisk, Identifying, SetRisk, alone_in, identifying
 from privacy.k_anonymity import KAnonymity, MaxShare
 from privacy.keys import KEYS, Form, Key, OneOf, Part
 from privacy.likeness import BetaLikeness, Likeness, RangeLikeness, SemanticLikeness
@@ -67,12 +68,14 @@ __all__ = [
     "DistinctDiversity",
     "EntropyDiversity",
     "Fault",
+    "FieldRisk",
     "Finding",
     "Form",
     "FrequencyDiversity",
     "Groups",
     "Guarantee",
     "Histogram",
+    "Identifying",
     "Inference",
     "KAnonymity",
     "KOverTime",
@@ -97,8 +100,10 @@ __all__ = [
     "Risks",
     "SemanticLikeness",
     "SensitiveModel",
+    "SetRisk",
     "Sightings",
     "TCloseness",
+    "alone_in",
     "audit",
     "candidates",
     "check",
@@ -109,6 +114,7 @@ __all__ = [
     "distance",
     "divergence",
     "homogeneity",
+    "identifying",
     "inference",
     "least_parts",
     "linking",

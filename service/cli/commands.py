@@ -44,6 +44,11 @@ COMMANDS = {
         "portcullis audit people.csv safe.csv --policy policy.yaml",
         (DONE, GUARANTEE_FAILED, WRONG_USE),
     ),
+    "risk": Command(
+        "service.cli.risk:risk",
+        "Find out which fields of a table identify people, and how badly.",
+        "portcullis risk people.csv --size 4",
+    ),
     "policy": Command(
         "service.cli.policy:policy", "Check a policy, or propose a first one.", "portcullis policy init people.csv"
     ),

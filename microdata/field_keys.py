@@ -1,0 +1,151 @@
+"""Every field of a file as numbers that only say which values are equal: for looking at data that nobody described yet.
+
+A number is made of a value and a secret of this run, so that it says nothing about the value, and none is kept. Two
+different values have the same number with a chance of about 1 in 10¹⁹; so have two combinations, whose numbers are
+those of their values added up.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from microdata._field_kernels import text_keys
+from microdata.columns import plain, texts
+from microdata.errors import DataError
+from microdata.progress import Progress, silent
+from microdata.sampling import file_chunks
+from microdata.sources import reading
+
+MOST_FIELDS = 256
+_DONE_OF = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class FieldKeys:
+    """The fields of a data set; row i of each array belongs together."""
+
+    names: tuple[str, ...]
+    keys: tuple[NDArray[np.uint64], ...]
+    """Equal where the values are; where there is no value, that counts as one."""
+    missing: tuple[int, ...]
+    """Rows without a value."""
+    not_read: tuple[str, ...] = ()
+    """Fields that hold lists or the like."""
+    whole: bool = True
+    """Whether these are all rows of the file."""
+    misshapen: int = 0
+    """Rows that could not be read."""
+
+    def __len__(self) -> int:
+        return len(self.keys[0]) if self.keys else 0
+
+
+def read_fields(path: str | Path, rows: int = 10_000_000, progress: Progress = silent) -> FieldKeys:
+    """The first rows of a table file of any format, all of its fields."""
+    path, gathered, misshapen, whole = Path(path), FieldGatherer(), 0, True
+    with reading(path):
+        for chunk, lost, share in file_chunks(path):
+            misshapen += lost
+            room = rows - gathered.rows
+            whole = chunk.num_rows <= room
+            # Slicing a table without columns would give it rows.
+            gathered.add(chunk if whole else chunk.slice(0, room))
+            progress("reading", int(share * _DONE_OF), _DONE_OF)
+            if not whole:
+                break
+        if not gathered.rows:
+            raise DataError("there are no rows")
+        return gathered.fields(whole=whole, misshapen=misshapen)
+
+
+@dataclass
+class _Field:
+    secrets: tuple[int, int] = field(default_factory=lambda: (secrets.randbits(63), secrets.randbits(63)))
+    parts: list[NDArray[np.uint64]] = field(default_factory=list)
+    rows: int = 0
+    missing: int = 0
+    readable: bool = True
+
+
+class FieldGatherer:
+    """Takes columns chunk by chunk; what a chunk lacks is missing there."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._nothing = np.uint64(secrets.randbits(64))
+        self._fields: dict[str, _Field] = {}
+
+    def add(self, chunk: pa.Table) -> None:
+        """The next rows; fields of structs by their dotted names."""
+        while any(pa.types.is_struct(one.type) for one in chunk.schema):
+            chunk = chunk.flatten()
+        for name, column in zip(chunk.column_names, chunk.columns, strict=True):
+            if name not in self._fields:
+                if len(self._fields) == MOST_FIELDS:
+                    raise DataError(f"there are more than {MOST_FIELDS} fields")
+                self._fields[name] = _Field()
+            self._take(self._fields[name], plain(column))
+        self.rows += chunk.num_rows
+
+    def fields(self, *, whole: bool = True, misshapen: int = 0) -> FieldKeys:
+        """All that was added."""
+        for one in self._fields.values():
+            self._pad(one)
+        read = {name: one for name, one in self._fields.items() if one.readable}
+        return FieldKeys(
+            names=tuple(read),
+            keys=tuple(_joined(one.parts) for one in read.values()),
+            missing=tuple(one.missing for one in read.values()),
+            not_read=tuple(name for name, one in self._fields.items() if not one.readable),
+            whole=whole,
+            misshapen=misshapen,
+        )
+
+    def _pad(self, one: _Field) -> None:
+        """Rows before this that did not have the field."""
+        gap = self.rows - one.rows
+        one.parts.append(np.full(gap, self._nothing))
+        one.rows, one.missing = one.rows + gap, one.missing + gap
+
+    def _take(self, one: _Field, column: pa.Array) -> None:
+        if pa.types.is_nested(column.type):
+            one.readable = False
+        if not one.readable:
+            return
+        self._pad(one)
+        encoded = column.dictionary_encode()
+        values = encoded.dictionary
+        # As texts equal values of two types read alike; but days are not all that is told of a point in time.
+        shown = values.cast(pa.string()) if pa.types.is_temporal(values.type) else texts(values)[0]
+        shown = pc.utf8_trim_whitespace(shown.cast(pa.large_string()))
+        absent = pc.fill_null(pc.equal(pc.binary_length(shown), 0), fill_value=True).to_numpy(zero_copy_only=False)
+        own = np.append(np.where(absent, self._nothing, _keys(shown, one.secrets)), self._nothing)
+        places = pc.fill_null(encoded.indices.cast(pa.int64()), len(values)).to_numpy()
+        one.parts.append(own[places])
+        one.rows += len(column)
+        one.missing += int(np.append(absent, True)[places].sum())
+
+
+def _joined(parts: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """One array; the parts are given up, since all fields together may be half of the memory."""
+    joined = np.concatenate(parts)
+    parts.clear()
+    return joined
+
+
+def _keys(values: pa.Array, own: Sequence[int]) -> NDArray[np.uint64]:
+    values = pc.fill_null(values, "")
+    _, offsets, text = values.buffers()
+    places = np.frombuffer(offsets, np.int64)[values.offset : values.offset + len(values) + 1] if len(values) else None
+    if places is None:
+        return np.empty(0, np.uint64)
+    letters = np.frombuffer(text, np.uint8) if text is not None else np.empty(0, np.uint8)
+    return text_keys(places, letters, own[0], own[1])

@@ -1,0 +1,115 @@
+"""`portcullis risk`: what identifies in data that nobody described yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from microdata import FieldKeys, read_fields
+from privacy import FieldRisk
+from service.cli.output import progress_bar, say, say_json, say_table, warn
+from service.policy import load_policy
+from service.risk import LISTED, Rating, Roles, rate, sentence
+
+
+def risk(
+    table: Annotated[Path, typer.Argument(help="Table to look at: CSV, Parquet, JSON lines or Arrow.")],
+    policy: Annotated[
+        Path | None, typer.Option(help="Also look at the roles that this policy gives to fields.")
+    ] = None,
+    person: Annotated[
+        str | None, typer.Option(help="Field that names the person; without it every row is about another one.")
+    ] = None,
+    share: Annotated[
+        float, typer.Option(min=0.001, max=1.0, help="Share of the rows that fields must single out to be told of.")
+    ] = 0.2,
+    size: Annotated[int, typer.Option(min=1, max=6, help="Most fields of a set.")] = 3,
+    population: Annotated[
+        int | None, typer.Option(min=1, max=10**12, help="People that the table could be about; adds a bound for them.")
+    ] = None,
+    rows: Annotated[
+        int, typer.Option(min=1, max=2**31 - 1, help="Look at this many rows, the first ones.")
+    ] = 10_000_000,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> None:
+    """Find out which fields identify people: alone, and together with few others. No value is shown."""
+    roles = None if policy is None else Roles.declared(load_policy(policy))
+    with progress_bar() as progress:
+        data = read_fields(table, rows, progress)
+        rating = rate(
+            data, roles=roles, person=person, share=share, size=size, population=population, progress=progress
+        )
+    for warning in (*rating.warnings, *_limits(data, rating)):
+        warn(f"warning: {warning}")
+    if as_json:
+        say_json(rating.as_dict())
+    else:
+        _say(data, rating)
+
+
+def _limits(data: FieldKeys, rating: Rating) -> Iterator[str]:
+    """What was not looked at."""
+    found = rating.found
+    if not data.whole:
+        yield f"only the first {len(data)} rows were looked at; with more of them, fewer are unique"
+    if data.misshapen:
+        yield f"{data.misshapen} rows could not be read and were left out"
+    if data.not_read:
+        yield f"fields with lists or the like were not looked at: {', '.join(data.not_read)}"
+    if found.complete < found.size:
+        yield f"there are too many sets: all of up to {found.complete} fields were looked at, of larger ones only some"
+
+
+def _say(data: FieldKeys, rating: Rating) -> None:
+    found = rating.found
+    columns = ("field", *(["role"] if rating.roles else []), "values", "missing", "unique", "falls by", "sets", "says")
+    say_table(columns, [_line(one, rating) for one in found.fields])
+    say("unique: rows that the field singles out by itself; falls by: what the unique rows of all fields together lose")
+    say("without it; sets: how many of those below it is part of")
+    say()
+    say(f"{len(data)} rows; {sentence(found.together)}" if found.together.fields else f"{len(data)} rows")
+    if rating.quasi is not None:
+        say(f"on the quasi-identifiers of the policy {rating.quasi:.0%} of the rows are unique, as they are")
+    _say_sets(rating)
+
+
+def _line(one: FieldRisk, rating: Rating) -> tuple[str, ...]:
+    role = [rating.roles.get(one.name, "left out")] if rating.roles else []
+    falls = "–" if one.falls is None else f"{one.falls:.1%}"
+    return (
+        one.name,
+        *role,
+        f"{one.distinct}",
+        f"{one.missing:.1%}",
+        f"{one.alone:.1%}",
+        falls,
+        f"{one.sets}",
+        _says(one),
+    )
+
+
+def _says(one: FieldRisk) -> str:
+    if one.near_key:
+        return "nearly a key"
+    if one.same_as:
+        return f"the same as {one.same_as}"
+    return f"determines {', '.join(one.determines)}" if one.determines else ""
+
+
+def _say_sets(rating: Rating) -> None:
+    found = rating.found
+    if not found.sets:
+        say(f"no {found.complete} fields or fewer single out {found.share:.0%} of the rows; the closest:")
+    else:
+        say(
+            f"{len(found.sets)} sets of up to {found.size} fields single out {found.share:.0%} of the rows or more, and"
+        )
+        say("nothing smaller inside of them does:")
+    for one in (found.sets or found.closest)[:LISTED]:
+        bound = "" if one.bound is None else f"; of {found.population} people at most {one.bound:.1%}"
+        say(f"  {sentence(one)}{bound}")
+    if len(found.sets) > LISTED:
+        say(f"  and {len(found.sets) - LISTED} more, with --json")

@@ -1,0 +1,84 @@
+"""`portcullis risk`: what it tells about a table, and that it shows no value of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.cli.cli_world import MARK, POLICY, table_text
+
+
+def written(path: Path, lines: Any) -> Path:
+    path.write_text("\n".join(",".join(map(str, line)) for line in lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Any:
+    head = ("id", "age", "city", "region", "shop")
+    cities = [("Oslo", "North"), ("Umea", "North"), ("Rome", "South"), ("Bari", "South")]
+    rows = [(f"{MARK}{row}", 20 + row % 25, *cities[row % 4], "east") for row in range(200)]
+    return written(tmp_path / "people.csv", [head, *rows])
+
+
+def test_it_tells_what_identifies_and_shows_no_value(portcullis: Any, people: Any) -> None:
+    result = portcullis("risk", people, "--size", "2", "--share", "0.5")
+    assert result.exit_code == 0
+    assert "100% of the rows are unique on id" in result.stdout
+    assert "determines region" in result.stdout
+    assert "nearly a key" in result.stdout
+    assert MARK not in result.output
+    assert "Oslo" not in result.output
+
+
+def test_json_is_one_document_with_everything(portcullis: Any, people: Any) -> None:
+    made = json.loads(portcullis("risk", people, "--json", "--population", "5000").stdout)
+    assert (made["rows"], made["population"], made["complete"]) == (200, 5000, 3)
+    assert [one["name"] for one in made["fields"]] == ["id", "age", "city", "region", "shop"]
+    assert made["sets"][0] == {"fields": ["id"], "alone": 1.0, "error": 0.0, "bound": None}
+    assert {one["name"]: one["distinct"] for one in made["fields"]}["age"] == 25
+    assert made["quasi"] is None
+    assert MARK not in json.dumps(made)
+
+
+def test_persons_count_and_not_rows(portcullis: Any, people: Any) -> None:
+    twice = people.read_text() + people.read_text().partition("\n")[2]
+    people.write_text(twice)
+    rows = json.loads(portcullis("risk", people, "--json").stdout)
+    persons = json.loads(portcullis("risk", people, "--json", "--person", "id").stdout)
+    assert rows["together"]["alone"] == 0
+    assert not any("id" in one["fields"] for one in persons["sets"])
+    assert "id" not in [one["name"] for one in persons["fields"]]
+    assert [one["alone"] for one in rows["sets"]] == []
+
+
+def test_the_roles_of_a_policy_are_looked_at(portcullis: Any, tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text(POLICY.replace("public: [shop]", "public: [shop, note, district]"))
+    districts = {"Oslo": "d1", "Umea": "d2", "Rome": "d3", "Bari": "d4"}
+    head, *rows = table_text().splitlines()
+    rows = [f"{row},{districts[row.split(',')[2]]}" for row in rows]
+    rows = [row.replace(f"{MARK} note", f"{MARK} {number}") for number, row in enumerate(rows)]
+    (tmp_path / "table.csv").write_text("\n".join([f"{head},district", *rows]) + "\n")
+    result = portcullis("risk", tmp_path / "table.csv", "--policy", tmp_path / "policy.yaml")
+    assert result.exit_code == 0
+    assert "schema.public: 'note' singles out 100% of the rows by itself" in result.stderr
+    assert "from 'district' follows city" in result.stderr
+    assert "'shop'" not in result.stderr
+    assert "on the quasi-identifiers of the policy" in result.stdout
+    assert MARK not in result.output
+
+
+def test_what_is_missing_or_cannot_be_read_is_told(portcullis: Any, people: Any, shop: Any, tmp_path: Path) -> None:
+    result = portcullis("risk", people, "--person", "customer")
+    assert (result.exit_code, "customer" in result.stderr) == (2, True)
+    result = portcullis("risk", people, "--policy", shop / "policy.yaml")
+    assert (result.exit_code, "item" in result.stderr) == (2, True)
+    assert portcullis("risk", tmp_path / "nothing.csv").exit_code == 2
+    assert "only the first 50 rows" in portcullis("risk", people, "--rows", "50").stderr
+
+
+def test_a_policy_for_another_kind_of_data_is_refused(portcullis: Any, people: Any) -> None:
+    result = portcullis("risk", people, "--policy", Path(__file__).parents[3] / "examples/survey/policy.yaml")
+    assert result.exit_code == 2
+    assert "risk knows records" in result.stderr
