@@ -33,8 +33,9 @@ from privacy.closeness import TCloseness
 from privacy.disclosure import DeltaDisclosure
 from privacy.diversity import AlphaK, DistinctDiversity, EntropyDiversity, FrequencyDiversity, RecursiveDiversity
 from privacy.emd import distance
+from privacy.exposure import ATTACKS, Attack, Exposure, exposures
 from privacy.feasible import check_able, check_domains, check_feasible
-from privacy.identifying import FieldRisk, Identifying, SetRisk, alone_in, identifying
+from privacy.identifying import FieldRisk, Identifying, SetRisk, alone_in, contributions, identifying
 from privacy.k_anonymity import KAnonymity, MaxShare
 from privacy.keys import KEYS, Form, Key, OneOf, Part
 from privacy.likeness import BetaLikeness, Likeness, RangeLikeness, SemanticLikeness
@@ -56,8 +57,10 @@ else:
 
 
 __all__ = [
+    "ATTACKS",
     "KEYS",
     "AlphaK",
+    "Attack",
     "Audit",
     "BetaLikeness",
     "CategoryValueWeight",
@@ -67,6 +70,7 @@ __all__ = [
     "Distinct",
     "DistinctDiversity",
     "EntropyDiversity",
+    "Exposure",
     "Fault",
     "FieldRisk",
     "Finding",
@@ -110,9 +114,11 @@ __all__ = [
     "check_able",
     "check_domains",
     "check_feasible",
+    "contributions",
     "disclosures",
     "distance",
     "divergence",
+    "exposures",
     "homogeneity",
     "identifying",
     "inference",

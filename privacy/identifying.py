@@ -14,13 +14,14 @@ Lodha and Thomas, Probabilistic Anonymity (PinKDD 2007).
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Progress, silent
+from microdata import Progress, Table, silent
 from microdata.field_keys import FieldKeys
 from privacy._identifying_kernels import count_alike, determines
 from privacy.counting import unique_share
@@ -146,6 +147,18 @@ def alone_in(data: FieldKeys, names: Sequence[str], person: str | None = None) -
     by_name = dict(zip(data.names, data.keys, strict=True))
     keys = np.add.reduce([by_name[name] for name in names[:-1]] or [np.zeros(len(data), np.uint64)])
     return _alone(keys, by_name[names[-1]], _persons(data, person))[1] / len(data)
+
+
+def contributions(table: Table) -> tuple[float, ...]:
+    """By how much the share of rows that the quasi-identifiers single out falls without each of them."""
+    chance = np.random.default_rng(secrets.randbits(128))
+    columns = [np.unique(column, return_inverse=True)[1].ravel() for column in table.quasi.T]
+    # Equal where values are, as in `FieldKeys`.
+    keys = [chance.integers(0, _ALL, int(column.max(initial=0)) + 1, np.uint64)[column] for column in columns]
+    persons = np.unique(table.persons, return_inverse=True)[1].ravel()
+    together, nothing = np.add.reduce(keys), np.zeros(len(table), np.uint64)
+    alone = _alone(together, nothing, persons)[1]
+    return tuple((alone - _alone(together - own, nothing, persons)[1]) / max(len(table), 1) for own in keys)
 
 
 def _alone(keys: NDArray[np.uint64], column: NDArray[np.uint64], persons: NDArray[np.int64]) -> tuple[int, int]:

@@ -181,6 +181,11 @@ class DataKind(ABC):
     def check_feasible(self, models: Sequence[Any], schema: Any) -> None:
         """Raise `InfeasibleError` or `SchemaError` where no data of this schema could satisfy the models."""
 
+    def check_attacks(self, attacks: Mapping[str, float], schema: Any) -> Iterator[PolicyProblem]:  # noqa: ARG002 - as below
+        """Attacks that a policy names and that cannot be tried on such data; here, all."""
+        if attacks:
+            yield PolicyProblem("attacks", f"there are none for {self.name}; leave it out")
+
     def not_guaranteed(self, entry: Entry[Any], given: dict[str, Any]) -> list[PolicyProblem]:  # noqa: ARG002 - as above
         """Models of other algorithms that are asked of this one; they are taken out of what is given."""
         return []

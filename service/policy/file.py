@@ -16,6 +16,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from microdata import Show
+from privacy import ATTACKS
 from service.codec import CODECS, DEFAULT_FORMAT
 
 DEFAULT = "records"
@@ -116,6 +117,12 @@ class ReleasesSection(Section):
     )
 
 
+class AttackSection(Section):
+    """How far an attack may get."""
+
+    most: Finite = Field(ge=0, le=1, description="share of the rows on which it may succeed")
+
+
 class PolicyFile(Section):
     """A policy as it is written; `service.policy.Policy` is the policy as it is used."""
 
@@ -135,8 +142,21 @@ class PolicyFile(Section):
     )
     purpose: Name | None = Field(None, description="the one that is chosen; commands and requests may say it instead")
     releases: ReleasesSection | None = None
+    attacks: dict[str, Annotated[Finite, Field(ge=0, le=1)] | AttackSection] = Field(
+        default_factory=dict,
+        description="attacks that are tried on a table before it is written, and on which share of its rows each may "
+        f"succeed: {', '.join(ATTACKS)}",
+        json_schema_extra={"propertyNames": {"enum": list(ATTACKS)}},
+    )
     show: Show | None = Field(
         None,
         description="how a class is published: as the box around its rows (interval), or as their mean; left out, as "
         "its algorithm does it",
     )
+
+    @field_validator("attacks")
+    @classmethod
+    def _are_known(cls, given: dict[str, Any]) -> dict[str, Any]:
+        if not set(given) <= set(ATTACKS):
+            raise PydanticCustomError("attacks", "must be some of {known}", {"known": ", ".join(ATTACKS)})
+        return given

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from microdata import InfeasibleError, SchemaError, Show, Words, missing_extensi
 from service.codec import DEFAULT_FORMAT
 from service.policy.data import Beside, DataKind, kind_of, policy_file
 from service.policy.errors import PolicyError, PolicyProblem, dotted, shown, unknown_name
-from service.policy.file import ReleasesSection, StreamSection, TableSection
+from service.policy.file import AttackSection, ReleasesSection, StreamSection, TableSection
 from service.policy.fingerprint import fingerprint
 from service.policy.purposes import choose, completed, guarantee_for
 from service.policy.text import parse_text, read_policy_text
@@ -46,6 +46,8 @@ class Policy:
     """The one that is chosen: it is in `guarantee`."""
     releases: ReleasesSection | None = None
     """Of what the tables are, where all that is released of it is written down."""
+    attacks: Mapping[str, float] = field(default_factory=dict)
+    """On which share of the rows of a table each attack may succeed."""
 
     @property
     def show(self) -> Show:
@@ -163,6 +165,7 @@ def parse_policy(
         tuple(file.purposes),
         file.purpose,
         file.releases,
+        {name: one.most if isinstance(one, AttackSection) else one for name, one in file.attacks.items()},
     )
     problems.extend(_contradictions(policy))
     if problems:
@@ -208,6 +211,9 @@ def _contradictions(policy: Policy) -> list[PolicyProblem]:
     problems.extend(_not_shown(policy))
     if policy.releases is not None and policy.kind == "stream":
         problems.append(PolicyProblem("releases", "only releases of tables are written down; leave it out"))
+    if policy.attacks and policy.kind != "table":
+        problems.append(PolicyProblem("attacks", "only tables are attacked before they are written; leave it out"))
+    problems.extend(policy.data.check_attacks(policy.attacks, policy.schema))
     try:
         policy.data.check_feasible(policy.models(), policy.schema)
         if policy.kind == "table":

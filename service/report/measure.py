@@ -36,6 +36,8 @@ from privacy import (
     Model,
     TCloseness,
     audit,
+    contributions,
+    exposures,
     risks,
     risks_before,
 )
@@ -44,6 +46,7 @@ from service.report.sections import (
     Asked,
     AttributeLoss,
     Distribution,
+    Exposed,
     Loss,
     Measure,
     QueryError,
@@ -104,6 +107,7 @@ def table_report(
         sizes=sizes_of(groups),
         utility=utility_of(publication, models),
         risk=_risk(publication),
+        attacks=_attacks(publication),
         queries=_queries(publication),
         sensitive=distributions(groups),
         details=dict(publication.details),
@@ -182,7 +186,7 @@ def loss_of(publication: Publication) -> Loss:
         sizes @ measured / rows for measured in (attribute_loss(boxes), leaf_loss(boxes), hidden_cells(boxes))
     )
     entropy = entropy_loss(table.quasi, publication.classes, boxes)
-    errors = _guessed(publication)
+    errors, causes = _guessed(publication), contributions(table)
     return Loss(
         mean=publication.loss,
         weighted_discernibility=weighted_discernibility(boxes, sizes, publication.suppressed),
@@ -195,6 +199,7 @@ def loss_of(publication: Publication) -> Loss:
                 unsuppressed=1 - float(hidden[a]),
                 normalized_error=errors[a][0],
                 rank_error=errors[a][1],
+                risk=causes[a],
                 weight=weight,
             )
             for a, (attribute, weight) in enumerate(zip(table.schema.quasi, table.schema.weights, strict=True))
@@ -270,6 +275,20 @@ def _risk(publication: Publication) -> Risk:
 
 def _figures(risk: MeasuredRisk) -> RiskFigures:
     return RiskFigures(highest=risk.highest, average=risk.average, above=risk.above)
+
+
+def _attacks(publication: Publication) -> list[Exposed]:
+    return [
+        Exposed(
+            attack=one.attack.name,
+            attribute=one.attribute,
+            gets=one.attack.gets,
+            before=one.before,
+            after=one.after,
+            baseline=one.baseline,
+        )
+        for one in exposures(publication)
+    ]
 
 
 def _queries(publication: Publication) -> QueryError:

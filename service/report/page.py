@@ -13,6 +13,7 @@ from service.report.figures import Bar, bars, bullet, card, facts, histogram, nu
 from service.report.sections import (
     Asked,
     Distribution,
+    Exposed,
     Loss,
     Measure,
     QueryError,
@@ -31,8 +32,10 @@ def report_html(report: TableReport) -> str:
     title = f"Report: {report.name}" if report.name else "Report"
     cards = [
         results_card(report.results),
+        *([attacks_card(report.attacks)] if report.attacks else []),
         measured_card(report.measured, sensitive=bool(report.sensitive)),
         loss_card(report.loss, report.utility),
+        *([causes_card(report.loss)] if any(one.risk is not None for one in report.loss.attributes) else []),
         *([squares_card(report.squared_error)] if report.show == "mean" and report.squared_error else []),
         sizes_card(report.sizes),
         *(sensitive_card(one) for one in report.sensitive),
@@ -124,6 +127,20 @@ def results_card(results: list[Result]) -> str:
     )
 
 
+def attacks_card(attacks: list[Exposed]) -> str:
+    """What each attack gets, before and after."""
+    named = [(f"{one.attack} of {one.attribute}" if one.attribute else one.attack, one) for one in attacks]
+    lines = [(name, one.gets, percent(one.baseline)) for name, one in named]
+    return card(
+        "What an attacker would get",
+        "Of the table as it was, and of what is published, by somebody who knows all quasi-identifiers of everybody. "
+        "Nobody gets less than without the table.",
+        bars([Bar(name, (one.before, one.after)) for name, one in named], ("before", "after")),
+        facts(("attack", "share of the rows, or chance", "without the table"), lines),
+        wide=True,
+    )
+
+
 def measured_card(measured: list[Measure], *, sensitive: bool) -> str:
     """What holds beside what was asked."""
     lines = [
@@ -147,6 +164,17 @@ def loss_card(loss: Loss, utility: Utility | None) -> str:
         "How much of an attribute's domain a published value covers on average, and how much of the attribute's "
         f"information is gone.{_utility(utility)}",
         bars(lines, ("share of the domain", "information lost")),
+    )
+
+
+def causes_card(loss: Loss) -> str:
+    """What each attribute adds to the risk, beside what protecting it costs."""
+    lines = [Bar(one.name, (max(one.risk or 0.0, 0.0), one.loss)) for one in loss.attributes]
+    return card(
+        "Which column causes it",
+        "By how much fewer rows of the table as it was are unique without the attribute, and how much of its domain a "
+        "published value covers. What adds little to the risk and bears much of the loss may be worth leaving out.",
+        bars(lines, ("risk that it adds", "loss that it bears")),
     )
 
 

@@ -76,6 +76,9 @@ class AttributeLoss(Section):
     rank_error: float | None = Field(
         description="mean ranks by which that guess is wrong, as a share of the rows; null for categories"
     )
+    risk: float | None = Field(
+        None, description="by how much the share of rows that were unique falls without it; null in earlier reports"
+    )
     weight: float
 
 
@@ -149,6 +152,17 @@ class Risk(Section):
     after: RiskFigures
 
 
+class Exposed(Section):
+    """What one attack gets, as shares of the published rows."""
+
+    attack: str
+    attribute: str | None = Field(description="the sensitive attribute; null where it asks whose a row is")
+    gets: str = Field(description="what the numbers say")
+    before: float = Field(description="of the table as it was")
+    after: float
+    baseline: float = Field(description="what it gets without the table, from how often each sensitive value occurs")
+
+
 class Within(Section):
     """Share of the queries whose relative error is at most `error`."""
 
@@ -205,6 +219,7 @@ class TableReport(Section):
     sizes: Sizes | None = Field(description="null where no class is published")
     utility: Utility | None = Field(None, description="null in reports of earlier versions")
     risk: Risk
+    attacks: list[Exposed] = Field(default_factory=list, description="empty in reports of earlier versions")
     queries: QueryError
     sensitive: list[Distribution]
     details: dict[str, Any] = Field(description="what the algorithm says about its run")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ _PERSONS = {
     "at least": "the fewest that the original allows: a published table does not show whose rows it has",
     "rows": "rows, for want of persons",
 }
+NOT_ATTACKED = "the attacks of the policy were not tried: that is done when a table is made"
 
 
 def audit_published(policy: Policy, published: Path, basis: Mapping[str, Path], *, progress: Progress) -> Verdict:
@@ -33,7 +35,8 @@ def audit_published(policy: Policy, published: Path, basis: Mapping[str, Path], 
         known = read_table(original, schema, on_refused=policy.table.on_refused, progress=progress).table
     read = read_published(published, schema, formulas=policy.table.formulas, show=policy.show)
     progress("read", len(read), len(read))
-    return verdict_of(audit(known, read, models), models)
+    verdict = verdict_of(audit(known, read, models), models)
+    return replace(verdict, notes=[*verdict.notes, NOT_ATTACKED]) if policy.attacks else verdict
 
 
 def verdict_of(result: Audit, models: Sequence[Model]) -> Verdict:

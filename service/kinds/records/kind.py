@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from microdata import Progress, Sample, Schema, Show, silent, words, write_published
-from privacy import KEYS, Guarantee, Model, check_domains
+from privacy import ATTACKS, KEYS, Guarantee, Model, check_domains
 from service.kinds.records.audits import audit_published
 from service.kinds.records.embedding import embed
 from service.kinds.records.examples import BEGINNING, examples
@@ -60,6 +60,12 @@ class Records(DataKind):
     def check_feasible(self, models: Sequence[Model], schema: Schema) -> None:
         """Whether the sensitive domains have what the models ask for."""
         check_domains(models, schema)
+
+    def check_attacks(self, attacks: Mapping[str, float], schema: Schema) -> Iterator[PolicyProblem]:
+        """Those that ask for a sensitive value need one."""
+        for name in attacks:
+            if ATTACKS[name].sensitive and not schema.sensitive:
+                yield PolicyProblem(f"attacks.{name}", "needs a sensitive attribute; the schema has none")
 
     def not_guaranteed(self, entry: Entry[Any], given: dict[str, Any]) -> list[PolicyProblem]:
         """Those that have a key in guarantees and are none of the algorithm's parameters."""

@@ -12,12 +12,36 @@ from typing import Any
 import numpy as np
 
 from microdata import GuaranteeError, Progress, Publication, Refusals, read_table, silent
-from privacy import Audit, Model, audit
+from privacy import Audit, Exposure, Model, audit, exposures
 from service.kinds.records.audits import failures, verdict_of
 from service.ledger import Facts
 from service.policy import Policy
 from service.policy.data import Verdict
 from service.report import Asked, Refused, TableReport, table_report
+
+
+@dataclass(frozen=True)
+class Tried:
+    """An attack that was tried, and how far it may get."""
+
+    found: Exposure
+    most: float
+
+    @property
+    def name(self) -> str:
+        """The attack, and what it is about."""
+        about = "" if self.found.attribute is None else f" of {self.found.attribute}"
+        return f"{self.found.attack.name} attack{about}"
+
+    @property
+    def holds(self) -> bool:
+        """Whether it gets no further."""
+        return self.found.after <= self.most
+
+    @property
+    def finding(self) -> tuple[str, str, str, str]:
+        """As a line between those of the models."""
+        return self.name, f"{self.most:g}", f"{self.found.after:.4g}", "yes" if self.holds else "NO"
 
 
 @dataclass(frozen=True)
@@ -28,6 +52,8 @@ class AnonymizedTable:
     refusals: Refusals
     audit: Audit
     models: tuple[Model, ...]
+    attacked: tuple[Tried, ...] = ()
+    """Attacks that the policy names."""
 
     @property
     def rows(self) -> int:
@@ -42,13 +68,14 @@ class AnonymizedTable:
     @property
     def verdict(self) -> Verdict:
         """What the audit found."""
-        return verdict_of(self.audit, self.models)
+        found = verdict_of(self.audit, self.models)
+        return replace(found, findings=[*found.findings, *(one.finding for one in self.attacked)])
 
 
 def anonymize_table(
     policy: Policy, path: Path, *, seed: int | None = None, progress: Progress = silent
 ) -> AnonymizedTable:
-    """Read and anonymize a table, and audit the result; raises `GuaranteeError` when that fails."""
+    """Read and anonymize a table, audit and attack the result; raises `GuaranteeError` when that fails."""
     algorithm = policy.algorithm()
     reading = read_table(path, policy.schema, on_refused=policy.table.on_refused, progress=progress)
     table = reading.table
@@ -57,7 +84,19 @@ def anonymize_table(
     result = audit(table, publication, models)
     if not result.holds:
         raise GuaranteeError(f"the publication failed its own audit and is not written: {failures(result)}")
-    return AnonymizedTable(publication, reading.refusals, result, models)
+    return AnonymizedTable(publication, reading.refusals, result, models, _attacked(policy, publication))
+
+
+def _attacked(policy: Policy, publication: Publication) -> tuple[Tried, ...]:
+    """Try the attacks that the policy names; raises `GuaranteeError` where one gets too far."""
+    if not policy.attacks:
+        return ()
+    found = exposures(publication)
+    tried = tuple(Tried(one, policy.attacks[one.attack.name]) for one in found if one.attack.name in policy.attacks)
+    failed = [f"{one.name} succeeds on {one.found.after:.4g}, at most {one.most:g}" for one in tried if not one.holds]
+    if failed:
+        raise GuaranteeError(f"the publication can be attacked and is not written: {'; '.join(failed)}")
+    return tried
 
 
 def report_on(policy: Policy, result: AnonymizedTable, *, seconds: float, repeatable: bool = False) -> TableReport:
