@@ -32,6 +32,7 @@ SIZES = ((30_000, 1), (30_000, 4), (10_000, 4), (2_000, 20))
 QUASI = {8: PEER_QUASI, 4: ("age", "education", "marital-status", "occupation")}
 ENGINES: dict[str, tuple[type[Engine], Mapping[str, Any]]] = {
     "cohorts": (Cohorts, {"k": K, "delay": {"tuples": DELTA}, "company": "standing"}),
+    "cohorts, present": (Cohorts, {"k": K, "delay": {"tuples": DELTA}, "company": "present"}),
     "CASTLE": (Castle, {"k": K, "delta": DELTA}),
     "CASTLE, on arrival": (Castle, {"k": K, "delta": DELTA, "formation": "arrival"}),
     "SABRE_W": (SabreW, {"k": K, "t": 0.5, "window": {"size": 2 * DELTA, "advance": DELTA}}),

@@ -211,15 +211,18 @@ class Lineages:
             ):
                 self._of(int(ids[box]))[attribute][value] += count
 
-    def groups(self, ids: NDArray[np.uint64], company: NDArray[np.int64]) -> Groups:
-        """All that ever left with each of these boxes and those before it, as classes; `company` stands behind them."""
+    def groups(self, ids: NDArray[np.uint64], company: NDArray[np.int64], persons: NDArray[np.int64]) -> Groups:
+        """All that ever left with each of these boxes and those before it, as classes.
+
+        `company` stands behind them; of so many distinct `persons` rows leave with each of them now.
+        """
         found = [self._gathered(number) for number in ids.tolist()]
         rows = np.array([sum(values[0].values()) if values else 0 for values in found], np.int64)
         histograms = (
             _histogram_of(self._attributes[place], [values[place] for values in found])
             for place in range(len(self._attributes))
         )
-        return Groups(rows, company, np.zeros(len(rows), np.int64), tuple(histograms), company)
+        return Groups(rows, persons, np.zeros(len(rows), np.int64), tuple(histograms), company)
 
     def _of(self, number: int) -> tuple[Counter[int], ...]:
         return self._values.setdefault(number, tuple(Counter() for _ in self._attributes))

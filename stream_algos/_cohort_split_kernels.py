@@ -10,8 +10,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Geometry, Schema, box_loss, kernel, range_loss, widened_range
-from stream_algos._cohort_kernels import (
+from microdata import Geometry, box_loss, kernel, range_loss, widened_range
+from stream_algos._cohort_person_kernels import (
+    enlist,
+    unlist,
+)
+from stream_algos._cohort_release_kernels import (
+    accompany,
+    let_out,
+    show,
+    waiting_for,
+    word,
+)
+from stream_algos._cohort_state import (
     AFTER,
     AT,
     COUNT,
@@ -46,12 +57,6 @@ from stream_algos._cohort_kernels import (
     Output,
     Rules,
     State,
-    enlist,
-    let_out,
-    show,
-    unlist,
-    waiting_for,
-    word,
 )
 from stream_algos._held_kernels import NONE, copy
 
@@ -72,36 +77,29 @@ class Divided(NamedTuple):
     shown: NDArray[np.int32]
     """Of everybody who is known: see `State`."""
     stamps: NDArray[np.int64]
-    """For each value of each sensitive attribute, the last count of distinct values that met it; the first column
-    counts the counts."""
+    """The same, of the conditions that cohorts must meet."""
     keys: NDArray[np.float64]
     behind: NDArray[np.float64]
     """Scratch space: what persons are ordered by, and the loss of those from each on."""
 
 
-def new_stamps(schema: Schema, l: int) -> NDArray[np.int64]:  # noqa: E741 - ℓ
-    """No value was met; nothing where ℓ is 1."""
-    most = max((one.size or 0 for one in schema.sensitive), default=0)
-    return np.zeros((len(schema.sensitive) if l > 1 else 0, most + 1), np.int64)
-
-
 @kernel
 def _spread(divided: Divided, rules: Rules, order: NDArray[np.int64], turn: int) -> int:
-    """How many of these, from the first (turn 1) or the last (-1) on, show ℓ values of every attribute together."""
+    """How many of these, from the first (turn 1) or the last (-1) on, show the codes together that are asked for."""
     count, missing, stamps = len(order), len(divided.stamps), divided.stamps
     found = np.zeros(missing, np.int64)
-    for attribute in range(missing):
-        stamps[attribute, 0] += 1
+    for condition in range(missing):
+        stamps[condition, 0] += 1
     for index in range(count):
         if missing == 0:
             return index
         shown = divided.shown[divided.who[order[index if turn == 1 else count - 1 - index]]]
         for place in range(len(shown)):
-            attribute, value = place // rules.l, shown[place] + 1
-            if value and stamps[attribute, value] != stamps[attribute, 0]:
-                stamps[attribute, value] = stamps[attribute, 0]
-                found[attribute] += 1
-                if found[attribute] == rules.l:
+            condition, code = place // rules.most, shown[place] + 1
+            if code and stamps[condition, code] != stamps[condition, 0]:
+                stamps[condition, code] = stamps[condition, 0]
+                found[condition] += 1
+                if found[condition] == rules.needs[condition]:
                     missing -= 1
     return count if missing == 0 else count + 1
 
@@ -261,8 +259,8 @@ def _cut_up(state: State, out: Output, space: Geometry, rules: Rules, divided: D
 
 
 @kernel
-def divide(state: State, out: Output, space: Geometry, rules: Rules, stamps: NDArray[np.int64]) -> None:
-    """Divide what needs it: everybody in the pool, whose waiting rows leave then, or the members of a cohort."""
+def divide(state: State, out: Output, space: Geometry, rules: Rules) -> None:
+    """Divide what needs it: everybody in the pool, whose rows wait no longer for a cohort, or a cohort."""
     persons, nodes, boxes, meta = state.persons, state.nodes, state.boxes, state.meta
     top, founding, dismissed = meta[NEEDED], meta[NEEDED] == POOL, NONE
     count = meta[POOLED_PERSONS] if founding else nodes[top, COUNT]
@@ -271,7 +269,7 @@ def divide(state: State, out: Output, space: Geometry, rules: Rules, stamps: NDA
     waiting = waiting_for(state, POOL) if founding else np.empty(0, np.int64)
     if founding:
         for slot in waiting:
-            show(state, rules, state.slots[slot, PERSON], state.sensitive[slot])
+            show(state, rules, state.slots[slot, PERSON], state.codes[slot])
         for place in range(count):
             who[place] = state.pool[place]
             copy(lo[place], state.hulls[0, place])
@@ -297,7 +295,7 @@ def divide(state: State, out: Output, space: Geometry, rules: Rules, stamps: NDA
                 persons[person, NEXT] = dismissed
                 dismissed = person
             person = after
-    divided = Divided(who, lo, hi, state.shown, stamps, np.empty(count), np.empty(count))
+    divided = Divided(who, lo, hi, state.shown, state.stamps[: len(state.tally)], np.empty(count), np.empty(count))
     _cut_up(state, out, space, rules, divided, top)
     meta[NEEDED] = NONE
     while dismissed != NONE:  # they go where their last values would
@@ -314,7 +312,11 @@ def divide(state: State, out: Output, space: Geometry, rules: Rules, stamps: NDA
                 for attribute in range(width):
                     boxes[J_LO, node, attribute] = min(boxes[J_LO, left, attribute], boxes[J_LO, right, attribute])
                     boxes[J_HI, node, attribute] = max(boxes[J_HI, left, attribute], boxes[J_HI, right, attribute])
-        _let_founders_out(state, out, rules, top, waiting)
+        if rules.present:
+            for slot in waiting:
+                accompany(state, slot, persons[state.slots[slot, PERSON], NODE])
+        else:
+            _let_founders_out(state, out, rules, top, waiting)
 
 
 @kernel

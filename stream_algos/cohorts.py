@@ -21,22 +21,42 @@ from microdata import (
     geometry,
     system_words,
 )
-from privacy import DistinctDiversity, KOverTime, Model
+from privacy import (
+    KEYS,
+    Distinct,
+    DistinctDiversity,
+    KAnonymity,
+    KOverTime,
+    Model,
+    PPlusSensitivity,
+    PSensitivity,
+    check_domains,
+)
+from privacy.keys import not_asked
 from stream_algos import _cohort_kernels as kernels
 from stream_algos import _cohort_split_kernels as splits
-from stream_algos._cohort_kernels import (
+from stream_algos import _company_kernels as company
+from stream_algos._cohort_person_kernels import find_again
+from stream_algos._cohort_state import (
     BEGIN,
     CLUSTERS,
+    COMPANY,
     COUNT,
     DISMISSED,
     END,
+    HELD,
+    ID,
     KNOWN,
     LEAVES,
+    LEFT,
     MEMBER,
     MEMBERS,
     NEEDED,
     NODE,
     NODES,
+    P_HI,
+    P_LO,
+    PARENT,
     PERSON,
     PERSONS,
     PLACE,
@@ -46,6 +66,7 @@ from stream_algos._cohort_kernels import (
     READY,
     ROLE,
     ROWS,
+    SEEN,
     SHOWN,
     SUPPRESSED,
     WAITING,
@@ -53,9 +74,12 @@ from stream_algos._cohort_kernels import (
     WORDS,
     Rules,
     State,
+    new_output,
+    new_state,
 )
 from stream_algos._held_kernels import NONE
 from stream_algos.castle import Delay
+from stream_algos.conditions import codes_of, conditions_of
 from stream_algos.engine import (
     LONGEST,
     MOST_PERSONS,
@@ -83,11 +107,19 @@ class CohortsParameters(StreamParameters):
         default=1,
         ge=1,
         le=MOST_PERSONS,
-        description="distinct values of every sensitive attribute among the published rows of every cohort",
+        description="distinct values of every sensitive attribute among the published rows of every cohort; with "
+        "company present, in every class",
+    )
+    p: Distinct | None = Field(
+        None, exclude_if=not_asked, description="distinct values, as l; of every sensitive attribute or each its own"
+    )
+    p_categories: Distinct | None = Field(
+        None, exclude_if=not_asked, description="distinct categories of sensitivity (p⁺), counted as values are for l"
     )
     delay: Delay
-    company: Literal["standing"] = Field(
-        description="standing: a row leaves at once, its company are the members of its cohort, silent or not"
+    company: Literal["standing", "present"] = Field(
+        description="standing: a row leaves at once, its company are the members of its cohort, silent or not; "
+        "present: it waits, and leaves in a class with rows of at least k persons"
     )
     founders: int | None = Field(
         None,
@@ -112,6 +144,12 @@ class CohortsParameters(StreamParameters):
                 given=self.founders,
                 nearest=self.k,
             )
+        if self.company == "present" and self.delay.tuples < self.k - 1:
+            raise InfeasibleError(
+                f"within δ={self.delay.tuples} tuples there are never k={self.k} persons",
+                parameter="delay",
+                nearest=self.k - 1,
+            )
         return self
 
     @property
@@ -125,7 +163,12 @@ class CohortsParameters(StreamParameters):
 
     @property
     def adds(self) -> str | None:
-        """A cohort's box gets further rows."""
+        """A cohort's box gets further rows, but where rows leave in classes."""
+        return "company" if self.company == "standing" else None
+
+    @property
+    def alone(self) -> str | None:
+        """Members who are silent are in no class; and of boxes only it is promised who lies in them."""
         return "company"
 
 
@@ -146,9 +189,13 @@ class Cohorts(Engine):
       are inside. Where that costs more, the box grows instead: then rows wait until k members leave with it at once.
     - Fewer than k members publish nothing.
 
+    That is `company: standing`. With `company: present` a row waits until its delay is over, and leaves in a class with
+    rows of at least k persons: it gathers those whose cohorts' boxes enlarge its own least, and all of them leave with
+    the hull of these boxes, so k holds in every class and over time.
+
     For quasi-identifiers that rarely change. What is promised begins with the first row, covers one stream, and holds
-    for the values that the stream has shown: somebody who knows that a silent member has moved may leave them out. Rows
-    leave alone, so whoever knows when the victim acted, and that nobody else did, sees that row.
+    for the values that the stream has shown: somebody who knows that a silent member has moved may leave them out. With
+    standing company rows leave alone: whoever knows when the victim acted, and that nobody else did, sees that row.
 
     >>> import numpy as np
     >>> from microdata import Number, Schema
@@ -163,23 +210,30 @@ class Cohorts(Engine):
 
     Parameters = CohortsParameters
     parameters: CohortsParameters
-    guarantees = (KOverTime, DistinctDiversity)
+    guarantees = (KOverTime, KAnonymity, DistinctDiversity, PSensitivity, PPlusSensitivity)
     remembers = True
     example: ClassVar[Mapping[str, Any]] = {"k": 3, "delay": {"tuples": 40}, "company": "standing"}
     variants = (
         {"delay": {"tuples": 40, "seconds": 10.0}},
         {"k": 2, "l": 2, "delay": {"tuples": 60}},
+        {"k": 2, "p": 2, "p_categories": 2, "delay": {"tuples": 60}},
         {"memory": 60.0, "founders": 8},
+        {"company": "present"},
+        {"company": "present", "k": 2, "l": 2, "delay": {"tuples": 60, "seconds": 20.0}},
     )
 
     def __init__(self, schema: Schema, *, words: Words = system_words, **given: Any) -> None:
         super().__init__(schema, words=words, **given)
         if schema.person is PersonSource.ROW:
             raise SchemaError("where every row is another person, nobody comes back: use castle", at="person")
-        asked = self.parameters
+        check_domains(self.models(), schema)
+        asked, self._conditions = self.parameters, conditions_of(schema, self.models())
+        needs = np.array([one.need for one in self._conditions], np.int64)
         self._rules = Rules(
             k=asked.k,
-            l=asked.l,
+            needs=needs,
+            most=int(needs.max(initial=0)),
+            present=asked.company == "present",
             delta=asked.delay.tuples,
             founders=asked.founders or 2 * asked.k,
             memory=np.inf if asked.memory is None else asked.memory,
@@ -188,13 +242,18 @@ class Cohorts(Engine):
         self._last = NEVER
         self._since = -1
         self._state = self._new_state(0, 0, 0, 0)
-        self._stamps = splits.new_stamps(schema, asked.l)
-        self._out = kernels.new_output(0, len(schema.quasi))
+        self._out = new_output(0, len(schema.quasi))
 
     def models(self) -> tuple[Model, ...]:
-        """So many persons over time, and ℓ values if they are asked for."""
-        more = (DistinctDiversity(self.parameters.l),) if self.parameters.l > 1 else ()
-        return (KOverTime(self.parameters.k), *more)
+        """So many persons over time, in every class if they must be present, and values if they are asked for."""
+        asked = self.parameters
+        models: list[Model] = [KOverTime(asked.k)]
+        models += [KAnonymity(asked.k)] if asked.company == "present" else []
+        models += [DistinctDiversity(asked.l)] if asked.l > 1 else []
+        for key in ("p", "p_categories"):
+            given = getattr(asked, key)
+            models += [] if given is None else KEYS[key].read(given, {}, self.schema)
+        return tuple(models)
 
     def push(self, batch: Batch) -> Release:
         """Take rows: those with a cohort leave, the others wait for one."""
@@ -242,8 +301,8 @@ class Cohorts(Engine):
         """The boxes of all cohorts that rows have left with."""
         state = self._state
         nodes = state.nodes[: state.meta[NODES]]
-        shown = np.flatnonzero((nodes[:, kernels.LEFT] == NONE) & (nodes[:, SHOWN] == 1))
-        return state.ids[shown, kernels.ID], state.boxes[kernels.P_LO, shown], state.boxes[kernels.P_HI, shown]
+        shown = np.flatnonzero((nodes[:, LEFT] == NONE) & (nodes[:, SHOWN] == 1))
+        return state.ids[shown, ID], state.boxes[P_LO, shown], state.boxes[P_HI, shown]
 
     def snapshot(self) -> Snapshot:
         """All that is known of persons and cohorts, and which rows wait. It holds values: keep it as a secret."""
@@ -259,7 +318,7 @@ class Cohorts(Engine):
         held = rows.take(np.isin(rows.positions, slots[:, POSITION]))
         index = np.searchsorted(slots[:, POSITION], held.positions)
         self._state = self._moved_in(
-            {**snapshot, "slots": slots[index], "clock": snapshot["clock"][index]}, held.quasi, held.sensitive
+            {**snapshot, **{name: snapshot[name][index] for name in self._of_slots()}}, held.quasi, self._codes(held)
         )
 
     def status(self) -> Mapping[str, float]:
@@ -275,7 +334,7 @@ class Cohorts(Engine):
             "dismissed": float((persons[:, ROLE] == DISMISSED).sum()),
             "pool": float(meta[POOLED_PERSONS]),
             "waiting_rows": float(meta[WAITING]),
-            "last_seen_median": float(self._last - np.median(members[:, kernels.SEEN])) if len(members) else 0.0,
+            "last_seen_median": float(self._last - np.median(members[:, SEEN])) if len(members) else 0.0,
         }
 
     def _overdue(self, batch: Batch) -> NDArray[np.int64]:
@@ -293,19 +352,22 @@ class Cohorts(Engine):
         return overdue
 
     def _advance(self, rows: Batch, overdue: NDArray[np.int64], passed: int, founders: int | None = None) -> Release:
-        """Let the kernels take rows and decide what is due, in turns: one takes, the other divides."""
-        rules, columns, done = self._rules, rows.columns(), 0
+        """Let the kernels take rows and decide what is due, in turns: one takes, others divide, or gather company."""
+        rules, columns, done = self._rules, (*rows.columns()[:4], self._codes(rows)), 0
         most = int(self._state.meta[WAITING]) + len(rows)
         if len(self._out.members) < most:
             words = self._out.words[self._out.meta[WORDS] :]
-            self._out = kernels.new_output(2 * most, len(self.schema.quasi))._replace(words=words)
+            self._out = new_output(2 * most, len(self.schema.quasi))._replace(words=words)
         while done != NONE:
             self._make_room(len(rows))
             at: tuple[int, int, int, int] = (self._last, passed, founders or rules.founders, done)
             done = kernels.advance(self._state, self._out, self._space, rules, *at, overdue, *columns)
-            if self._state.meta[NEEDED] != NONE:
+            needed = self._state.meta[NEEDED]
+            if needed == COMPANY:
+                company.gather(self._state, self._out, self._space, rules)
+            elif needed != NONE:
                 self._make_room(len(rows))
-                splits.divide(self._state, self._out, self._space, rules, self._stamps)
+                splits.divide(self._state, self._out, self._space, rules)
         self._last = max(self._last, passed)
         return self._collect()
 
@@ -322,7 +384,15 @@ class Cohorts(Engine):
         contents = {name: getattr(state, name)[:persons] for name in ("persons", "times", "values", "shown")}
         contents |= {name: getattr(state, name)[:nodes] for name in ("nodes", "sizes", "ids")}
         contents |= {"pool": state.pool[:pool], "hulls": state.hulls[:, :pool], "boxes": state.boxes[:, :nodes]}
-        return contents | {"meta": state.meta, "slots": state.slots[waiting], "clock": state.clock[waiting]}
+        return contents | {"meta": state.meta, **{name: getattr(state, name)[waiting] for name in self._of_slots()}}
+
+    def _of_slots(self) -> tuple[str, ...]:
+        """The arrays of the state, beside those of rows, that have an entry for each row that waits."""
+        return ("slots", "clock", "covers") if self._rules.present else ("slots", "clock")
+
+    def _codes(self, rows: Batch) -> NDArray[np.int32]:
+        """What rows show in each condition."""
+        return codes_of(self.schema, self._conditions, rows.sensitive)
 
     def _new_state(self, waiting: int, persons: int, pool: int, nodes: int) -> State:
         """An empty state with room for as many again as there are, and a chunk."""
@@ -330,35 +400,37 @@ class Cohorts(Engine):
         while room < 2 * waiting + CHUNK:
             room *= 2
         persons, pool, nodes = (2 * size + CHUNK for size in (persons, pool, nodes))
-        return kernels.new_state(self.schema, self.parameters.l, persons, pool, nodes, room)
+        return new_state(self.schema, self._rules, persons, pool, nodes, room)
 
     def _moved_in(
         self,
         contents: Mapping[str, NDArray[Any]],
         quasi: NDArray[np.float64],
-        sensitive: NDArray[np.int32],
+        codes: NDArray[np.int32],
         more: int = 0,
     ) -> State:
         """A state with these contents, in which these rows wait, with room for so many more nodes."""
         persons, pool, nodes, waiting = (len(contents[name]) for name in ("persons", "pool", "nodes", "slots"))
         state = self._new_state(waiting, persons, pool, nodes + more)
-        for name in ("persons", "times", "values", "shown", "pool", "nodes", "sizes", "ids", "slots", "clock"):
+        for name in ("persons", "times", "values", "shown", "pool", "nodes", "sizes", "ids", *self._of_slots()):
             getattr(state, name)[: len(contents[name])] = contents[name]
         for name in ("hulls", "boxes"):
             getattr(state, name)[:, : contents[name].shape[1]] = contents[name]
         state.meta[:] = contents["meta"]
         state.meta[[BEGIN, END, WAITING]] = 0, waiting, waiting
-        state.quasi[:waiting], state.sensitive[:waiting] = quasi, sensitive
+        state.quasi[:waiting], state.codes[:waiting] = quasi, codes
         # Waiting rows are counted anew: those that could not be read again have been given up.
         slots = contents["slots"]
-        state.persons[:, WAITS] = np.bincount(slots[:, PERSON], minlength=len(state.persons))
-        members = np.unique(slots[:, PERSON][slots[:, PLACE] != POOL])
+        held = slots[:, PLACE] == COMPANY
+        for column, own in ((WAITS, ~held), (HELD, held)):
+            state.persons[:, column] = np.bincount(slots[own, PERSON], minlength=len(state.persons))
+        members = np.unique(slots[slots[:, PLACE] >= 0, PERSON])
         members = members[state.persons[members, ROLE] == MEMBER]
         state.nodes[:, READY] = np.bincount(state.persons[members, NODE], minlength=len(state.nodes))
-        values = sensitive[slots[:, PLACE] == POOL]
-        for attribute in range(len(state.tally)):
-            state.tally[attribute] = np.bincount(values[:, attribute], minlength=state.tally.shape[1])
-        kernels.find_again(state)
+        pooled = codes[slots[:, PLACE] == POOL]
+        for condition in range(len(state.tally)):
+            state.tally[condition] = np.bincount(pooled[:, condition], minlength=state.tally.shape[1])
+        find_again(state)
         return state
 
     def _make_room(self, rows: int) -> None:
@@ -367,7 +439,7 @@ class Cohorts(Engine):
         persons, pool, nodes, begin, end, waiting, needed = (
             int(meta[entry]) for entry in (PERSONS, POOLED_PERSONS, NODES, BEGIN, END, WAITING, NEEDED)
         )
-        divided = 0 if needed == NONE else pool if needed == POOL else int(state.nodes[needed, COUNT])
+        divided = 0 if needed in (NONE, COMPANY) else pool if needed == POOL else int(state.nodes[needed, COUNT])
         more = 2 * (divided // self._rules.k + 2)
         if (
             len(state.persons) < persons + rows
@@ -376,10 +448,11 @@ class Cohorts(Engine):
             or len(state.slots) < end - begin + rows
         ):
             held = self._waiting()
-            self._state = self._moved_in(self._contents(held), state.quasi[held], state.sensitive[held], more)
+            self._state = self._moved_in(self._contents(held), state.quasi[held], state.codes[held], more)
         left = len(out.words) - int(out.meta[WORDS])
-        if left < waiting + more:
-            words = np.concatenate([out.words[out.meta[WORDS] :], self.words(waiting + more + CHUNK - left)])
+        most = 2 * waiting + more
+        if left < most:
+            words = np.concatenate([out.words[out.meta[WORDS] :], self.words(most + CHUNK - left)])
             self._out = out._replace(words=words)
             out.meta[WORDS] = 0
 
@@ -389,7 +462,7 @@ class Cohorts(Engine):
         clusters, rows, suppressed = (int(out.meta[entry]) for entry in (CLUSTERS, ROWS, SUPPRESSED))
         out.meta[[CLUSTERS, ROWS, SUPPRESSED]] = 0
         release = Release(
-            ids=out.ids[:clusters, kernels.ID].copy(),
+            ids=out.ids[:clusters, ID].copy(),
             lo=out.boxes[0, :clusters].copy(),
             hi=out.boxes[1, :clusters].copy(),
             starts=out.starts[: clusters + 1].copy(),
@@ -400,7 +473,7 @@ class Cohorts(Engine):
             decided=out.facts[:clusters, 2].copy(),
             given_up=out.suppressed[:suppressed, 1].copy(),
             company=out.facts[:clusters, 1].copy(),
-            parents=out.ids[:clusters, kernels.PARENT].copy(),
+            parents=out.ids[:clusters, PARENT].copy(),
         )
         self._require(release, out.quasi[:rows])
         return release

@@ -163,7 +163,9 @@ class Observer:
             assert self._published.setdefault(number, key) == key, "a reused box is another one"
         if self.engine.remembers:
             self._lineages.add(release.ids, release.parents, cluster, self.rows.sensitive[found])
-            groups = self._lineages.groups(release.ids, release.company)
+            whose = self.rows.persons[found]
+            persons = np.array([len(set(part)) for part in np.split(whose, release.starts[1:-1])])
+            groups = self._lineages.groups(release.ids, release.company, persons)
             assert check(self.engine.models(), groups).all(), "a cohort does not meet the models"
             return
         for window in np.unique(release.windows[~release.reused], axis=0):

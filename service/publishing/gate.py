@@ -43,7 +43,7 @@ class Gate:
         inside = Boxes(self._schema, decisions.lo, decisions.hi).cover(rows.quasi[found], cluster)
         fit &= ~_marked(cluster, ~inside, len(decisions))
         if self._lineages is not None:
-            fit &= self._hold_over_time(decisions, rows.sensitive[found], cluster, fit, self._lineages)
+            fit &= self._hold_over_time(decisions, rows, found, cluster, fit, self._lineages)
         fresh = fit & ~decisions.reused
         if self._lineages is None:
             fresh[fresh] = self._hold(decisions, rows, found, cluster, fresh)
@@ -86,18 +86,20 @@ class Gate:
     def _hold_over_time(
         self,
         decisions: Release,
-        sensitive: NDArray[np.int32],
+        rows: Rows,
+        found: NDArray[np.int64],
         cluster: NDArray[np.int64],
         candidates: NDArray[np.bool_],
         lineages: Lineages,
     ) -> NDArray[np.bool_]:
         """Whether every model holds for what stands behind each candidate; False for the others."""
         own = candidates[cluster]
-        lineages.add(decisions.ids, decisions.parents, cluster[own], sensitive[own])
+        lineages.add(decisions.ids, decisions.parents, cluster[own], rows.sensitive[found[own]])
         ids, box = np.unique(decisions.ids, return_inverse=True)
         company = np.full(len(ids), np.iinfo(np.int64).max)
         np.minimum.at(company, box, decisions.company)
-        groups = lineages.groups(ids, company)
+        whose = np.unique(np.stack([box[cluster[own]], rows.persons[found[own]]]), axis=1)[0]
+        groups = lineages.groups(ids, company, np.bincount(whose, minlength=len(ids)))
         passed = np.logical_and.reduce([model.holds(groups) for model in self._models])
         self._note(groups, passed)
         return candidates & passed[box]

@@ -103,11 +103,12 @@ def test_a_lineage_has_the_values_of_all_boxes_before() -> None:
     lineages, two = Lineages(ILL), DistinctDiversity(2)
     ids, parents = np.array([7, 8, 9], np.uint64), np.array([0, 7, 0], np.uint64)
     lineages.add(ids, parents, np.array([0, 0, 1, 2]), np.array([[0], [0], [1], [2]], np.int32))
-    groups = lineages.groups(ids, np.array([3, 3, 3]))
+    three = np.array([3, 3, 3])
+    groups = lineages.groups(ids, three, three)
     assert groups.rows.tolist() == [2, 3, 1]
     assert two.achieved(groups).tolist() == [1, 2, 1]
     lineages.add(ids[2:], parents[2:], np.array([0]), np.array([[0]], np.int32))
-    assert two.holds(lineages.groups(ids, np.array([3, 3, 3]))).tolist() == [False, True, True]
+    assert two.holds(lineages.groups(ids, three, three)).tolist() == [False, True, True]
 
 
 def test_a_file_cannot_be_audited_for_it() -> None:

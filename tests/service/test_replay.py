@@ -441,6 +441,20 @@ def test_people_who_come_back_are_hidden_over_time(portcullis: Any, visits: Any)
     assert MARK not in json.dumps(report) + result.output + (visits / "safe.jsonl").read_text()
 
 
+def test_rows_of_people_who_come_back_leave_in_classes_if_company_must_be_present(portcullis: Any, visits: Any) -> None:
+    policy = (visits / "policy.yaml").read_text()
+    (visits / "policy.yaml").write_text(policy.replace("company: standing", "company: present"))
+    result = replayed(portcullis, visits, "--report", visits / "report.json")
+    assert result.exit_code == 0, result.output
+    report = json.loads((visits / "report.json").read_text())
+    assert report["released"] > 350
+    assert report["linked"]["fewest"] >= 4
+    achieved = {one["model"]: one["achieved"] for one in report["guarantees"]}
+    assert achieved.keys() == {"k-over-time", "k-anonymity", "distinct-l-diversity"}
+    assert min(achieved["k-over-time"], achieved["k-anonymity"]) >= 4
+    assert all(int(json.loads(line)["size"]) >= 4 for line in (visits / "safe.jsonl").read_text().splitlines())
+
+
 def test_linked_rows_that_leave_too_few_persons_end_the_replay(portcullis: Any, visits: Any, monkeypatch: Any) -> None:
     """As if an engine gave somebody boxes that nobody else is in, and the gate did not see it."""
     few = np.array([1, 2, 3]), np.array([9, 3, 9])

@@ -13,7 +13,10 @@ import numpy as np
 from microdata import GuaranteeError, Number, Schema, geometry, seeded_words
 from stream_algos import Batch, Cohorts
 from stream_algos import _cohort_kernels as taking
+from stream_algos import _cohort_release_kernels as leaving
 from stream_algos import _cohort_split_kernels as dividing
+from stream_algos import _cohort_state as columns
+from stream_algos import _company_kernels as gathering
 from stream_algos import cohorts as module
 from tests.stream_worlds import Observer
 
@@ -88,7 +91,8 @@ RETURNING: list[tuple[str, float]] = [
 
 def engine(seed: int, k: int = 3, tuples: int = 60, schema: Schema = SCHEMA, **given: Any) -> Cohorts:
     """Cohorts with repeatable words."""
-    return Cohorts(schema, words=seeded_words(seed), k=k, delay={"tuples": tuples}, company="standing", **given)
+    asked = {"company": "standing", **given}
+    return Cohorts(schema, words=seeded_words(seed), k=k, delay={"tuples": tuples}, **asked)
 
 
 def watched(one: Cohorts, batch: Batch, restarts: int = 0) -> Observer:
@@ -97,7 +101,8 @@ def watched(one: Cohorts, batch: Batch, restarts: int = 0) -> Observer:
     for turn, begin in enumerate(range(0, len(batch), 17)):
         observer.push(batch.take(slice(begin, begin + 17)))
         if restarts and turn % restarts == 0:
-            observer.restarted(engine(turn, one.parameters.k, one.parameters.delay.tuples, one.schema))
+            asked = one.parameters
+            observer.restarted(engine(turn, asked.k, asked.delay.tuples, one.schema, company=asked.company))
     observer.flush()
     return observer
 
@@ -137,6 +142,7 @@ class Break:
     """Where it matters."""
     right: str
     wrong: str
+    company: str = "standing"
 
 
 BROKEN = (
@@ -166,9 +172,9 @@ BROKEN = (
     Break(
         "a box of one's own",
         people,
-        "        _suppress(out, position, position)\n        return\n    if nodes[node, OPEN]:",
-        "        _add(out, position, quasi, index)\n"
-        "        _close(state, out, node, position)\n"
+        "        suppress(out, position, position)\n        return\n    if nodes[node, OPEN]:",
+        "        add(out, position, quasi, index)\n"
+        "        close(state, out, node, position)\n"
         "        copy(out.boxes[0, out.meta[CLUSTERS] - 1], np.floor(row))\n"
         "        copy(out.boxes[1, out.meta[CLUSTERS] - 1], np.ceil(row))\n"
         "        out.ids[out.meta[CLUSTERS] - 1, ID] = word(out)\n"
@@ -180,8 +186,29 @@ BROKEN = (
         "a split's trigger under the new box",
         lambda seed: people(seed, 150, 4, moving=0.0),
         "            meta[NEEDED], meta[AT] = node, position\n",
-        "            meta[NEEDED], meta[AT] = node, position\n"
-        "            divide(state, out, space, rules, np.zeros((0, 1), np.int64))\n",
+        "            meta[NEEDED], meta[AT] = node, position\n            divide(state, out, space, rules)\n",
+    ),
+    Break(
+        "a class of fewer than k persons",
+        people,
+        "        if count >= rules.k and missing == 0:",
+        "        if count >= rules.k - 1 and missing == 0:",
+        "present",
+    ),
+    Break(
+        "company of oneself",
+        people,
+        "                worth[index] = -1.0",
+        "                worth[index] = -1.0 if some[index] == chosen else worth[index]",
+        "present",
+    ),
+    Break(
+        "the hull of rows instead of their cohorts' boxes",
+        lambda seed: people(seed, moving=0.0),
+        "    copy(state.covers[slot, 0], state.boxes[P_LO, node])\n"
+        "    copy(state.covers[slot, 1], state.boxes[P_HI, node])\n",
+        "    copy(state.covers[slot, 0], state.quasi[slot])\n    copy(state.covers[slot, 1], state.quasi[slot])\n",
+        "present",
     ),
 )
 
@@ -190,7 +217,7 @@ def uncompiled(source: Any, **names: Any) -> Any:
     """A module of kernels as plain Python, whose text is given or read, with other things under some names."""
     text = source if isinstance(source, str) else Path(source.__file__).read_text(encoding="utf-8")
     made = types.ModuleType("uncompiled")
-    made.__dict__.update(__name__="uncompiled", __file__=__file__)
+    made.__dict__.update({**vars(columns), "word": leaving.word, "__name__": "uncompiled", "__file__": __file__})
     exec(compile(text.replace("@kernel\n", ""), "uncompiled", "exec"), made.__dict__)
     made.__dict__.update(names)
     return made
@@ -198,11 +225,15 @@ def uncompiled(source: Any, **names: Any) -> Any:
 
 def break_rule(broken: Break, patch: Any) -> None:
     """Let engines run the kernels with one rule broken, as plain Python."""
-    text = Path(taking.__file__).read_text(encoding="utf-8")
-    assert text.count(broken.right) == 1, broken.rule
-    wrong = uncompiled(text.replace(broken.right, broken.wrong))
-    names = {name: getattr(wrong, name) for name in vars(dividing) if hasattr(wrong, name)}
-    cuts = uncompiled(dividing, **{name: value for name, value in names.items() if callable(value)})
-    wrong.divide = cuts.divide
-    patch.setattr(module, "kernels", wrong)
-    patch.setattr(module, "splits", cuts)
+    sources = (leaving, gathering, taking, dividing)
+    texts = [Path(str(source.__file__)).read_text(encoding="utf-8") for source in sources]
+    assert sum(text.count(broken.right) for text in texts) == 1, broken.rule
+    made: list[Any] = []
+    functions: dict[str, Any] = {}
+    for text in texts:
+        made.append(uncompiled(text.replace(broken.right, broken.wrong), **functions))
+        functions |= {name: one for name, one in vars(made[-1]).items() if isinstance(one, types.FunctionType)}
+    _, company, kernels, splits = made
+    kernels.divide = splits.divide
+    for name, one in (("company", company), ("kernels", kernels), ("splits", splits)):
+        patch.setattr(module, name, one)

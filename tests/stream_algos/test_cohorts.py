@@ -9,10 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from microdata import Category, GuaranteeError, Hierarchy, InfeasibleError, Number, PersonSource, Schema, SchemaError
-from stream_algos import Batch, Cohorts
-from stream_algos import _cohort_kernels as kernels
+from microdata import (
+    Category,
+    GuaranteeError,
+    Hierarchy,
+    InfeasibleError,
+    Number,
+    PersonSource,
+    Schema,
+    SchemaError,
+    Sensitivity,
+)
+from stream_algos import Batch, Cohorts, Release
 from stream_algos import _cohort_split_kernels as splits
+from stream_algos import _cohort_state as kernels
 from stream_algos._held_kernels import NONE
 from tests.stream_algos.cohort_streams import SCHEMA, engine, people, watched
 from tests.stream_worlds import Observer
@@ -73,7 +83,7 @@ def assert_sound(one: Cohorts) -> None:
             person = persons[person, kernels.NEXT]
         assert set(own.tolist()) <= set(listed)
         assert all(persons[one_, kernels.NODE] == node for one_ in listed)
-        if one.parameters.l > 1 and state.nodes[node, kernels.SHOWN]:
+        if state.shown.shape[1] and state.nodes[node, kernels.SHOWN]:
             shown = state.shown[listed]
             assert len(np.unique(shown[shown != NONE])) >= one.parameters.l
         members += len(own)
@@ -88,10 +98,18 @@ def assert_sound(one: Cohorts) -> None:
     persons=st.integers(1, 120),
     moving=st.sampled_from((0.0, 0.1, 0.6)),
     l=st.sampled_from((1, 2)),
+    company=st.sampled_from(("standing", "present")),
 )
-def test_the_state_is_sound_at_any_time(seed: Any, persons: Any, moving: Any, l: Any) -> None:  # noqa: E741 - ℓ
+def test_the_state_is_sound_at_any_time(
+    seed: Any,
+    persons: Any,
+    moving: Any,
+    l: Any,  # noqa: E741 - ℓ
+    company: Any,
+) -> None:
     schema = replace(SCHEMA, sensitive=ILL.sensitive)
-    made, batch = engine(seed, tuples=40, schema=schema, l=l), people(seed, persons, moving=moving, schema=schema)
+    made = engine(seed, tuples=40, schema=schema, l=l, company=company)
+    batch = people(seed, persons, moving=moving, schema=schema)
     observer = Observer(schema, made)
     for begin in range(0, len(batch), 29):
         observer.push(batch.take(slice(begin, begin + 29)))
@@ -102,10 +120,15 @@ def test_the_state_is_sound_at_any_time(seed: Any, persons: Any, moving: Any, l:
 
 
 @settings(max_examples=15, deadline=None)
-@given(seed=st.integers(0, 10**6), moving=st.sampled_from((0.0, 0.2)), restarts=st.sampled_from((1, 4)))
-def test_a_restart_changes_no_decision(seed: Any, moving: Any, restarts: Any) -> None:
+@given(
+    seed=st.integers(0, 10**6),
+    moving=st.sampled_from((0.0, 0.2)),
+    restarts=st.sampled_from((1, 4)),
+    company=st.sampled_from(("standing", "present")),
+)
+def test_a_restart_changes_no_decision(seed: Any, moving: Any, restarts: Any, company: Any) -> None:
     batch = people(seed, moving=moving)
-    through, again = watched(engine(seed), batch), watched(engine(seed), batch, restarts)
+    through, again = (watched(engine(seed, company=company), batch, often) for often in (0, restarts))
     for name in ("lo", "hi", "starts", "suppressed", "decided", "company", "reused"):
         assert np.array_equal(getattr(through.release, name), getattr(again.release, name)), name
     assert through.clusters() == again.clusters()
@@ -255,6 +278,78 @@ def test_what_cannot_work_is_refused() -> None:
         Cohorts(LINE, k=2, delay={"tuples": 10})
     with pytest.raises(InfeasibleError, match="founders"):
         Cohorts(LINE, **asked, founders=1)
+    with pytest.raises(InfeasibleError, match="never k=5 persons"):
+        Cohorts(LINE, k=5, delay={"tuples": 3}, company="present")
+    with pytest.raises(InfeasibleError):
+        Cohorts(ILL, **asked, l=4)
+
+
+def test_nothing_leaves_where_somebody_could_join_outside_of_the_published_box() -> None:
+    made, _ = founded(30, 33)
+    made._state.boxes[kernels.J_HI, 0] = 34.0
+    with pytest.raises(GuaranteeError, match="fewer than k"):
+        made.push(rows((0, 30), start=3))
+
+
+def present(*pairs: Any, schema: Schema = LINE, values: Any = None, **given_: Any) -> Any:
+    """An engine that lets rows out in classes, with cohorts of persons 0 to 3: 30 … 33 and 70 … 71."""
+    made = engine(1, k=2, tuples=4, schema=schema, founders=2, company="present", **given_)
+    first = made.push(rows((0, 30), (2, 70), (1, 33), (3, 71), *pairs, values=values))
+    return made, first
+
+
+def test_a_row_waits_for_company_and_leaves_with_the_boxes_of_its_cohort_and_theirs() -> None:
+    made, none = present()
+    assert not len(none)
+    founded_ = made.advance(5)
+    assert sorted(boxes(founded_)) == [(30, 33), (70, 71)]
+    assert np.diff(founded_.starts).tolist() == [2, 2]
+    made.push(rows((0, 30), start=6))
+    assert made.pending().tolist() == [6]
+    assert not len(made.push(rows((2, 70), (2, 70), (0, 30), start=7)))
+    mixed = made.advance(10)
+    assert boxes(mixed) == [(30, 71)], "nobody else of the first cohort is there, so the hull of both boxes"
+    assert sorted(mixed.members.tolist()) == [6, 7, 8, 9], "what else they have inside comes along"
+    assert not mixed.reused.any()
+    assert mixed.company.tolist() == [2]
+    assert not len(made.push(rows((1, 33), start=11)))
+    assert made.advance(15).suppressed.tolist() == [11], "nobody else is there"
+
+
+def test_every_class_has_the_values_that_are_asked_for() -> None:
+    made, first = present((0, 30), (1, 33), schema=ILL, values=[0, 1, 0, 1, 1, 1], l=2)
+    release = Release.concat([first, made.flush()])
+    values = np.array([0, 1, 0, 1, 1, 1])
+    assert len(release)
+    for part in np.split(release.members, release.starts[1:-1]):
+        assert len(set(values[part])) == 2
+    assert sorted([*release.members, *release.suppressed]) == [0, 1, 2, 3, 4, 5]
+
+
+def test_rows_of_a_grown_box_leave_together_and_varied() -> None:
+    made = engine(1, k=3, tuples=10, schema=ILL, founders=3, company="present", l=2)
+    ages = [(0, 30), (1, 31), (2, 32)]
+    made.push(rows(*ages, values=[0, 1, 0]))
+    made.advance(15)
+    assert len(made.push(rows(*ages, start=16, values=[0, 1, 0]))) == 0
+    made.push(rows((0, 34), (1, 31), (2, 32), start=19, values=[0, 0, 0]))
+    assert made.pending().tolist() == [16, 17, 18, 19, 20, 21], "they show one value only"
+    together = made.push(rows((1, 31), start=22, values=[1]))
+    assert boxes(together) == [(30, 34)]
+    assert sorted(together.members.tolist()) == [19, 20, 21, 22]
+    assert boxes(made.advance(26)) == [(30, 32)], "what came before has the box of its time"
+
+
+@pytest.mark.parametrize("company", ["standing", "present"])
+def test_categories_are_counted_as_values_are(company: Any) -> None:
+    """Two categories, one of which has two values: these are not enough."""
+    grave = Sensitivity((("cancer",), ("flu", "cold")))
+    illness = Category("illness", Hierarchy.flat(["flu", "cold", "cancer"]), sensitivity=grave)
+    schema = Schema("person", LINE.quasi, (illness,))
+    for values, enough in (([0, 1], False), ([0, 2], True)):
+        made = engine(1, k=2, tuples=2, schema=schema, founders=2, company=company, p_categories=2)
+        made.push(rows((0, 30), (1, 33), values=values))
+        assert bool(len(made.advance(2))) is enough
 
 
 @pytest.mark.parametrize("wrong", [{"company": np.array([1])}, {"lo": np.array([[31.5]])}])

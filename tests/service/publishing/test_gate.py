@@ -157,3 +157,11 @@ def test_what_breaks_the_promise_over_time_is_refused(wrong: Any) -> None:
     assert gate.passes(in_cohort([10, 11]), ROWS, {}).tolist() == [True]
     published = {7: box_key(GOOD.lo[0], GOOD.hi[0])}
     assert gate.passes(wrong, ROWS, published).tolist() == [False]
+
+
+def test_where_company_must_be_present_a_class_has_k_persons_of_its_own() -> None:
+    gate = Gate(SCHEMA, (KOverTime(3), KAnonymity(2)))
+    assert gate.passes(in_cohort([10, 11]), ROWS, {}).tolist() == [True]
+    assert gate.passes(in_cohort([12], ids=np.array([8], np.uint64)), ROWS, {}).tolist() == [False], "alone"
+    twice = rows_of([1, 1, 2, 3], [0, 1, 0, 1])
+    assert gate.passes(in_cohort([10, 11], ids=np.array([9], np.uint64)), twice, {}).tolist() == [False], "one person"
