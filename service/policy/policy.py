@@ -231,9 +231,7 @@ def _not_shown(policy: Policy) -> Iterator[PolicyProblem]:
         yield PolicyProblem("show", "this kind of data has no classes that can be shown; leave it out")
     alone = policy.parameters.alone if isinstance(policy.parameters, StreamParameters) else None
     if policy.show == "mean" and alone is not None:
-        reason = (
-            f"with this {alone} a row may leave without those who hide it, as its own mean; must be interval"
-        )
+        reason = f"with this {alone} a row may leave without those who hide it, as its own mean; must be interval"
         yield PolicyProblem("show", reason, "mean")
 
 
