@@ -15,7 +15,7 @@ from privacy.attacks import (
     similarity,
     skewness,
 )
-from privacy.audit import Audit, Fault, Finding, audit
+from privacy.audit import Audit, Fault, Finding, audit, audit_linked
 from privacy.categories import (
     CategoryValueWeight,
     CategoryWeight,
@@ -109,6 +109,7 @@ __all__ = [
     "TCloseness",
     "alone_in",
     "audit",
+    "audit_linked",
     "candidates",
     "check",
     "check_able",

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from microdata import InfeasibleError, Publication, Published, Table, published_of, table_loss
 from privacy.model import Groups, Model
 from privacy.outsider import match, published_groups
+from privacy.over_time import Sightings, candidates
 
 LISTED_CLASSES = 20
 """So many failing classes are listed; all of them are counted."""
@@ -46,7 +47,7 @@ class Finding:
 class Fault:
     """Something that must not be in a publication, whatever the models say."""
 
-    kind: Literal["uncovered", "undeclared", "surplus"]
+    kind: Literal["uncovered", "undeclared", "surplus", "unlinked"]
     count: int
     reason: str
 
@@ -101,13 +102,52 @@ def audit(
     return _summary(models, groups, _undeclared(published), published, persons="rows")
 
 
+def audit_linked(
+    original: Table,
+    published: Published,
+    links: Sequence[NDArray[np.int64]],
+    models: Iterable[Model],
+) -> Audit:
+    """Check a published table whose owner has kept which rows of the original, in the order of time, left together.
+
+    Each link is about as many of the published rows as it has entries, in the order of the file. Persons are exact
+    then, and all rows of each of them are tied together for models that are about them.
+    """
+    rows, sizes = np.concatenate([*links, np.empty(0, np.int64)]), np.array([len(link) for link in links], np.int64)
+    together = np.repeat(np.arange(len(links)), sizes)
+    persons, count = original.persons[rows], len(published.boxes)
+    groups = Groups.of(original.schema, persons, original.sensitive[rows], published.classes, count)
+    boxes = published.boxes
+    seen = Sightings(np.arange(len(original)), original.persons, original.quasi)
+    _, left = candidates(seen, rows, persons, boxes.lo[published.classes], boxes.hi[published.classes])
+    over_time = Groups(left, left, left, (), left)
+    wrong = len(rows) - len(np.unique(rows)) + _not_linked(original.sensitive[rows], published, together)
+    faults = [*_undeclared(published), *_uncovered(int((~boxes.cover(original.quasi[rows], published.classes)).sum()))]
+    if wrong:
+        faults.append(Fault("unlinked", wrong, "published rows that are not what they are linked with"))
+    result = _summary([], groups, faults, published, "exact", original)
+    findings = (
+        finding(model, over_time) if model.checked_on == "history" else finding(model, groups, published.labels)
+        for model in models
+    )
+    return replace(result, findings=tuple(findings))
+
+
+def _not_linked(sensitive: NDArray[np.int32], published: Published, together: NDArray[np.int64]) -> int:
+    """How many rows have another class than the first of their link, or sensitive values that its rows do not have."""
+    starts = np.searchsorted(together, together)
+    other = int((published.classes != published.classes[starts]).sum())
+    one, two = (values[np.lexsort((*values.T, together))] for values in (sensitive, published.sensitive))
+    return other + int((one != two).any(axis=1).sum())
+
+
 def _refuse_history(models: Iterable[Model]) -> None:
     """No published table shows whose rows it has, so nobody can tie them together."""
     for model in models:
         if model.checked_on == "history":
             raise InfeasibleError(
                 f"{model.name} is about all rows of a person together, and a published file does not show whose rows "
-                "it has; a replay checks it before anything is written",
+                "it has; its owner can audit what a replay wrote, with the links that it kept (replay --links)",
                 parameter=model.parameter,
             )
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from microdata import (
@@ -169,17 +171,19 @@ class Replay:
         self._rows = Rows.empty(self.schema)
         self._published: dict[int, tuple[bytes, bytes]] = {}
         self._pushed = 0
+        self._links: BinaryIO | None = None
         emit = policy.stream.emit if policy.stream else "clusters"
         # A file has the format of its ending, and what is written is lines of JSON, whatever topics hold.
         self._encoder = MessageEncoder(self.schema, JsonCodec(self.schema), emit, 1, show=policy.show)
         self._squares = Squares(self.schema) if policy.show == "mean" else None
 
-    def run(self, parts: Iterable[Events], out: BinaryIO) -> None:
+    def run(self, parts: Iterable[Events], out: BinaryIO, links: BinaryIO | None = None) -> None:
         """Push all events and write what leaves.
 
         The engine works in a thread of its own, where its kernels hold no lock. Meanwhile this one decodes what comes,
         checks and encodes what has left.
         """
+        self._links = links
         under_way: deque[Future[Step]] = deque()
         with ThreadPoolExecutor(1, "engine") as engine:
             for events in parts:
@@ -257,6 +261,9 @@ class Replay:
         departure = Departure(leaving, self._rows.find(leaving.members))
         messages = self._encoder.encode(departure, self._rows).get(0, [])
         out.writelines(message + b"\n" for message in messages)
+        if self._links:
+            rows = np.split(leaving.members, leaving.starts[1:-1]) if len(leaving) else []
+            self._links.writelines(orjson.dumps(np.sort(own).tolist()) + b"\n" for own in rows)
         self._forget(step)
 
     def _seen(self, release: Release) -> Release:
@@ -340,15 +347,24 @@ class Replay:
         )
 
 
-def replay_file(replay: Replay, path: Path, out: Path, *, progress: Progress = silent) -> None:
-    """Everything in a file; `out` appears when all of it has passed the gate."""
-    part = out.with_name(out.name + ".part")
+def replay_file(
+    replay: Replay, path: Path, out: Path, *, links: Path | None = None, progress: Progress = silent
+) -> None:
+    """Everything in a file; `out` appears when all of it has passed the gate.
+
+    `links` gets, for each cluster in the order of `out`, the positions of its rows: for its owner, to audit it.
+    """
+    targets = [target for target in (out, links) if target]
+    parts = [target.with_name(target.name + ".part") for target in targets]
     try:
-        with part.open("wb") as file:
-            replay.run(read_events(path, replay.schema, progress=progress), file)
-        part.replace(out)
+        with ExitStack() as stack:
+            files = [stack.enter_context(part.open("wb")) for part in parts]
+            replay.run(read_events(path, replay.schema, progress=progress), *files)
+        for part, target in zip(parts, targets, strict=True):
+            part.replace(target)
     finally:
-        part.unlink(missing_ok=True)
+        for part in parts:
+            part.unlink(missing_ok=True)
 
 
 def _finite(value: float | None) -> float | None:

@@ -135,6 +135,12 @@ class CohortsParameters(StreamParameters):
         description="seconds after which a silent person is forgotten, and the promise with them; never if left out",
     )
 
+    may_change: bool = Field(
+        default=False,
+        description="take quasi-identifiers although most persons' values change, so that much is suppressed; else "
+        "policy check refuses a table that shows it",
+    )
+
     @model_validator(mode="after")
     def _feasible(self) -> CohortsParameters:
         if self.founders is not None and self.founders < self.k:
@@ -165,6 +171,11 @@ class CohortsParameters(StreamParameters):
     def adds(self) -> str | None:
         """A cohort's box gets further rows, but where rows leave in classes."""
         return "company" if self.company == "standing" else None
+
+    @property
+    def steady(self) -> bool:
+        """Unless the policy insists."""
+        return not self.may_change
 
     @property
     def alone(self) -> str | None:

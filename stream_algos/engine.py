@@ -231,6 +231,11 @@ class StreamParameters(Parameters):
         return self.adds or ("order" if self.in_order else None)
 
     @property
+    def steady(self) -> bool:
+        """Whether a person's quasi-identifiers are taken to change rarely: a table that shows otherwise is refused."""
+        return False
+
+    @property
     def in_order(self) -> bool:
         """Whether rows leave one by one in the order of their positions, instead of shuffled."""
         return False

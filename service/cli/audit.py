@@ -17,12 +17,19 @@ def audit(
     original: Annotated[Path, typer.Argument(help="The table that was anonymized: CSV, Parquet, JSON lines or Arrow.")],
     published: Annotated[Path, typer.Argument(help="What was published of it, by Portcullis or by others.")],
     policy: Annotated[Path, typer.Option(help="Policy that says what must hold; its algorithm is not run.")],
+    links: Annotated[
+        Path | None,
+        typer.Option(help="What `portcullis replay --links` kept of it: then k over time is recomputed for everybody."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> None:
     """Check a published table against its original and a policy. Exit status 1 when a guarantee fails."""
     loaded = load_policy(policy)
+    if links and not any(getattr(model, "checked_on", None) == "history" for model in loaded.models()):
+        raise typer.BadParameter("only what must hold over time is checked with links", param_hint="--links")
+    basis = {"original": original} | ({"links": links} if links else {})
     with progress_bar() as progress:
-        verdict = loaded.data.audit(loaded, published, {"original": original}, progress=progress)
+        verdict = loaded.data.audit(loaded, published, basis, progress=progress)
     if as_json:
         say_json(verdict.data)
     else:

@@ -25,6 +25,13 @@ def replay(
     rate: Annotated[
         float, typer.Option(min=1e-6, help="Events per second of the simulated clock, for bounds in seconds.")
     ] = 1000.0,
+    links: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write which events each cluster holds, for `portcullis audit --links`. It undoes the "
+            "anonymization: keep it with the events."
+        ),
+    ] = None,
     seed: Seed = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -33,7 +40,7 @@ def replay(
     Exit status 2 if every event was refused, 3 if the gate ever refused a cluster; nothing is written then.
     """
     warn_of_seed(seed)
-    targets = {"--out": out, "--report": report, "--html": html}
+    targets = {"--out": out, "--report": report, "--html": html, "--links": links}
     check_targets({"the events": events, "the policy": policy}, targets, overwrite=overwrite)
     started = time.monotonic()
     loaded = load_policy(policy)
@@ -41,7 +48,7 @@ def replay(
         warn("warning: order: arrival tells which output is which input to whoever knows the order of the events")
     run = Replay(loaded, seed=seed, rate=rate, queries=bool(report or html))
     with progress_bar() as progress:
-        replay_file(run, events, out, progress=progress)
+        replay_file(run, events, out, links=links, progress=progress)
     made = run.report(time.monotonic() - started)
     if report:
         report.write_text(made.model_dump_json(indent=2), encoding="utf-8")

@@ -1,5 +1,6 @@
 """`portcullis replay`: events of every format through an engine, held against the gate, and what the report says."""
 
+import csv
 import json
 from collections import Counter
 from pathlib import Path
@@ -452,7 +453,7 @@ def test_rows_of_people_who_come_back_leave_in_classes_if_company_must_be_presen
     achieved = {one["model"]: one["achieved"] for one in report["guarantees"]}
     assert achieved.keys() == {"k-over-time", "k-anonymity", "distinct-l-diversity"}
     assert min(achieved["k-over-time"], achieved["k-anonymity"]) >= 4
-    assert all(int(json.loads(line)["size"]) >= 4 for line in (visits / "safe.jsonl").read_text().splitlines())
+    assert all(len(json.loads(line)["rows"]) >= 4 for line in (visits / "safe.jsonl").read_text().splitlines())
 
 
 def test_linked_rows_that_leave_too_few_persons_end_the_replay(portcullis: Any, visits: Any, monkeypatch: Any) -> None:
@@ -463,6 +464,68 @@ def test_linked_rows_that_leave_too_few_persons_end_the_replay(portcullis: Any, 
     assert result.exit_code == 3
     assert "too few persons for 1 of 3" in result.output
     assert not (visits / "safe.jsonl").exists()
+
+
+@pytest.mark.parametrize(("company", "emit"), [("standing", "clusters"), ("present", "tuples")])
+def test_its_owner_can_audit_what_a_replay_wrote(portcullis: Any, visits: Any, company: Any, emit: Any) -> None:
+    policy, links, safe = visits / "policy.yaml", visits / "links.jsonl", visits / "safe.jsonl"
+    stream = f"stream: {{input: a, output: b, emit: {emit}}}\n"
+    policy.write_text(policy.read_text().replace("company: standing", f"company: {company}") + stream)
+    assert replayed(portcullis, visits, "--links", links).exit_code == 0
+
+    def audited() -> Any:
+        return portcullis("audit", visits / "events.csv", safe, "--policy", policy, "--links", links)
+
+    sound = audited()
+    assert sound.exit_code == 0, sound.output
+    assert "k-over-time" in sound.output
+    assert ("which the replay checked" in sound.output) == (company == "standing")
+    written, kept = safe.read_text(), links.read_text()
+    first = json.loads(written.splitlines()[0])
+    first.get("generalization", first)["age"] = [0, 0]
+    safe.write_text("\n".join([json.dumps(first), *written.splitlines()[1:]]) + "\n")
+    changed = audited()
+    assert changed.exit_code == 1
+    assert "their class's box does not cover" in changed.output
+    assert "k-over-time of 4 fails for" in changed.output
+    safe.write_text(written)
+    lines = kept.splitlines()
+    links.write_text("\n".join([lines[0], *reversed(lines[1:])]) + "\n")
+    assert audited().exit_code in {1, 2}, "links of other rows"
+    links.write_text("\n".join(lines[:-1]) + "\n")
+    assert "another number of rows" in audited().output
+    links.write_text(kept.replace("[", "[999999,", 1))
+    assert "events that are not there" in audited().output
+    links.write_text("no links\n")
+    assert audited().exit_code == 2
+
+
+def test_links_are_for_what_holds_over_time(portcullis: Any, events: Any) -> None:
+    result = portcullis(
+        "audit", events / "events.csv", events / "x", "--policy", events / "policy.yaml", "--links", "y"
+    )
+    assert result.exit_code == 2
+    assert "over time" in result.output
+
+
+def test_values_that_change_with_every_event_are_refused_unless_the_policy_insists(
+    portcullis: Any, visits: Any
+) -> None:
+    policy, table = visits / "policy.yaml", visits / "events.csv"
+    assert portcullis("policy", "check", policy, "--table", table).exit_code == 0
+    header, *lines = table.read_text().splitlines()
+    at = header.split(",").index("age")
+    moved = [
+        ",".join([*row[:at], str(20 + number % 60), *row[at + 1 :]]) for number, row in enumerate(csv.reader(lines))
+    ]
+    table.write_text("\n".join([header, *moved]) + "\n")
+    refused = portcullis("policy", "check", policy, "--table", table)
+    assert refused.exit_code == 2
+    assert "schema.quasi.age" in refused.output
+    assert "changed for 40 of 40 persons" in refused.output
+    assert "schema.quasi.city" not in refused.output
+    policy.write_text(policy.read_text().replace("company: standing", "company: standing, may_change: true"))
+    assert portcullis("policy", "check", policy, "--table", table).exit_code == 0
 
 
 def test_an_audit_says_that_a_file_cannot_show_it(portcullis: Any, visits: Any) -> None:

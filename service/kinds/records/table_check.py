@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,9 +29,12 @@ from service.policy.errors import PolicyProblem
 from service.policy.policy import Policy, at_parameter
 from service.proposal.persons import look_like_persons
 from service.proposal.profile import profiles
+from stream_algos import StreamParameters
 
 NEARLY_UNIQUE = 0.5
 """Share of distinct values from which a public field points at persons."""
+CHANGED = 0.5
+"""Share of returning persons whose value changed from which on an attribute is not one that rarely does."""
 MOST_NAMED = 3
 """Columns that one warning each is about."""
 
@@ -67,6 +71,8 @@ def check_table(policy: Policy, path: Path, progress: Progress = silent) -> Reco
         check_feasible(policy.models(), table)
     except InfeasibleError as error:
         problems.append(at_parameter(error))
+    if isinstance(policy.parameters, StreamParameters) and policy.parameters.steady:
+        problems.extend(_changing_values(table))
     warnings.extend(_pointing_fields(table))
     if policy.schema.person is PersonSource.ROW:
         warnings.extend(_returning_persons(path))
@@ -98,6 +104,21 @@ def _returning_persons(path: Path) -> Iterator[str]:
             f"with {column.repeats:.1f} rows each ({column.distinct} different values in {column.rows} rows). If it is "
             f"one, k is false: declare it as the person."
         )
+
+
+def _changing_values(table: Table) -> Iterator[PolicyProblem]:
+    """Quasi-identifiers whose values changed for most of the persons who have several rows."""
+    _, first, number, rows = np.unique(table.persons, return_index=True, return_inverse=True, return_counts=True)
+    returning = int((rows > 1).sum())
+    for column, attribute in enumerate(table.schema.quasi):
+        values = table.quasi[:, column]
+        changed = len(np.unique(number[values != values[first[number]]]))
+        if changed > CHANGED * returning:
+            yield PolicyProblem(
+                f"schema.quasi.{attribute.name}",
+                f"changed for {changed} of {returning} persons who come back, and the algorithm is for values that "
+                "rarely do; leave it out, choose castle, or insist with guarantee.may_change: true",
+            )
 
 
 def _pointing_fields(table: Table) -> Iterator[str]:
