@@ -125,7 +125,7 @@ class CohortsParameters(StreamParameters):
         None,
         ge=1,
         le=MOST_PERSONS,
-        description="persons without a cohort that found new ones at a deadline, from k on; 2k if left out. More make "
+        description="persons without a cohort that found new ones at a deadline, from k on; 3k if left out. More make "
         "better boxes and suppress more",
     )
     memory: float | None = Field(
@@ -246,7 +246,7 @@ class Cohorts(Engine):
             most=int(needs.max(initial=0)),
             present=asked.company == "present",
             delta=asked.delay.tuples,
-            founders=asked.founders or 2 * asked.k,
+            founders=asked.founders or 3 * asked.k,
             memory=np.inf if asked.memory is None else asked.memory,
         )
         self._space = geometry(schema)
