@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import BaseModel
 
+from service.cli.evidence import keep_secret, secret_of
 from service.cli.findings import say_verdict
 from service.cli.options import Overwrite, Report, ReportPage, Seed, warn_of_seed
-from service.cli.output import progress_bar, say_written, warn
+from service.cli.output import progress_bar, say, say_written, warn
 from service.cli.targets import check_targets
+from service.evidence import gather, new_secret, signature, signing_key, write
 from service.ledger import LedgerFile, Released
 from service.policy import Policy, PolicyError, PolicyProblem, load_policy
 
@@ -27,11 +30,18 @@ def anonymize(
     ledger: Annotated[
         Path | None, typer.Option(help="File with all releases of the policy's data set; this one is added to it.")
     ] = None,
+    evidence: Annotated[
+        Path | None,
+        typer.Option(help="Also file what was asked, achieved and attacked here; FILE.secret is for you alone."),
+    ] = None,
+    sign: Annotated[Path | None, typer.Option(help="Private key (PEM, Ed25519) that signs the evidence.")] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Anonymize a table. It is audited before anything is written: exit status 3 if that ever failed."""
     warn_of_seed(seed)
-    targets = {"--out": out, "--report": report, "--html": html}
+    secret = None if evidence is None else secret_of(evidence)
+    key = _signing_key(evidence, sign)
+    targets = {"--out": out, "--report": report, "--html": html, "--evidence": evidence, "--evidence (secret)": secret}
     check_targets({"the table": table, "the policy": policy}, targets, overwrite=overwrite)
     loaded = load_policy(policy, purpose=purpose)
     _check_ledger(loaded, ledger)
@@ -40,10 +50,12 @@ def anonymize(
         result = kind.anonymize(loaded, table, seed=seed, progress=progress)
         seconds, seeded = time.monotonic() - started, seed is not None
         # Made before anything is written, so that a run that cannot be reported on leaves nothing behind.
-        made = kind.report(loaded, result, seconds=seconds, repeatable=seeded) if report or html else None
+        made = kind.report(loaded, result, seconds=seconds, repeatable=seeded) if report or html or evidence else None
         if ledger is not None:
             _enter(loaded, ledger, result)
         kind.write(loaded, result, out, seed=seed, progress=progress)
+        if made and evidence:
+            _file(loaded, made, evidence, key, original=table, published=out)
     if made and report:
         report.write_text(made.model_dump_json(indent=2), encoding="utf-8")
     if made and html:
@@ -52,6 +64,25 @@ def anonymize(
         warn(f"warning: {warning}")
     say_verdict(result.verdict)
     say_written(out, seconds, report, html)
+    if evidence:
+        say(f"evidence is in {evidence}; keep {secret} with the original, and show it to nobody who must not have that")
+
+
+def _signing_key(evidence: Path | None, sign: Path | None) -> Any:
+    """Read at the beginning, so that a key that cannot be used stops the run."""
+    if sign is not None and evidence is None:
+        raise typer.BadParameter("it signs evidence: say where to write that with --evidence", param_hint="--sign")
+    return None if sign is None else signing_key(sign)
+
+
+def _file(policy: Policy, report: BaseModel, path: Path, key: Any, *, original: Path, published: Path) -> None:
+    """File evidence of what was just written, and its secret beside it."""
+    secret = new_secret()
+    filed = gather(policy, report, original=original, published=published, secret=secret, by="command line")
+    if key is not None:
+        filed["signature"] = signature(filed, key)
+    keep_secret(secret, secret_of(path))
+    write(filed, path)
 
 
 def _check_ledger(policy: Policy, ledger: Path | None) -> None:

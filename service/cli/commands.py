@@ -44,6 +44,11 @@ COMMANDS = {
         "portcullis audit people.csv safe.csv --policy policy.yaml",
         (DONE, GUARANTEE_FAILED, WRONG_USE),
     ),
+    "evidence": Command(
+        "service.cli.evidence:evidence",
+        "Look at what was filed about a publication, and check it.",
+        "portcullis evidence verify evidence.json --original people.csv --published safe.csv",
+    ),
     "risk": Command(
         "service.cli.risk:risk",
         "Find out which fields of a table identify people, and how badly.",

@@ -1,0 +1,202 @@
+"""Evidence: what is in it, that it holds, and that it stops holding whatever is changed."""
+
+import csv
+import hashlib
+import io
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from service.evidence.filing import canonical
+from tests.service.cli.cli_world import CITIES, ITEMS, MARK
+
+
+@pytest.fixture
+def filed(portcullis: Any, shop: Path) -> Path:
+    """A directory with a table that was published, and evidence of it."""
+    arguments = ("--policy", shop / "policy.yaml", "--out", shop / "safe.csv", "--evidence", shop / "e.json")
+    result = portcullis("anonymize", shop / "table.csv", *arguments)
+    assert result.exit_code == 0, result.output
+    return shop
+
+
+@pytest.fixture
+def verified(portcullis: Any) -> Any:
+    """Verify with all that is there; returns the exit status and what came of each check."""
+
+    def run(home: Path, *more: Any) -> Any:
+        given = ("--policy", home / "policy.yaml", "--original", home / "table.csv", "--published", home / "safe.csv")
+        result = portcullis("evidence", "verify", home / "e.json", *given, *more, "--json")
+        assert result.exit_code in {0, 1}, result.output
+        assert MARK not in result.output
+        made = json.loads(result.stdout)
+        return result.exit_code, {one["about"]: one["outcome"] for one in made["checks"]}
+
+    return run
+
+
+def refiled(home: Path, **changes: Any) -> None:
+    """Change parts, and every hash of the file with them."""
+    evidence = json.loads((home / "e.json").read_bytes())
+    for name, change in changes.items():
+        evidence["parts"][name] |= change
+    evidence["hashes"] = {name: digest(part) for name, part in evidence["parts"].items()}
+    evidence["hash"] = digest(evidence["hashes"])
+    (home / "e.json").write_bytes(canonical(evidence))
+
+
+def digest(part: Any) -> str:
+    return hashlib.sha256(canonical(part)).hexdigest()
+
+
+def test_it_holds_for_what_was_published(filed: Path, verified: Any) -> None:
+    status, outcomes = verified(filed)
+    assert status == 0
+    left = {about for about, outcome in outcomes.items() if outcome != "holds"}
+    assert left == {"the signature", "attacks, loss and errors of the report"}
+
+
+def test_it_has_no_value_and_no_class(filed: Path) -> None:
+    text = (filed / "e.json").read_text()
+    evidence = json.loads(text)
+    assert canonical(evidence) == text.encode()
+    assert not any(value in text for value in (MARK, *CITIES, *ITEMS, "North", "South", "east"))
+    assert "classes" not in evidence["parts"]["audited"]["findings"][0]
+    assert evidence["parts"]["reported"]["attacks"]
+    assert evidence["parts"]["policy"]["asked"]["algorithm"] == "mondrian"
+
+
+def test_one_byte_of_the_published_table_shows(filed: Path, verified: Any) -> None:
+    path = filed / "safe.csv"
+    path.write_bytes(path.read_bytes() + b"\n")
+    status, outcomes = verified(filed)
+    assert status == 1
+    assert outcomes["what was published"] == "differs"
+
+
+def test_a_row_in_another_class_shows_though_all_hashes_are_made_to_fit(filed: Path, verified: Any) -> None:
+    path = filed / "safe.csv"
+    original = path.read_text()
+    rows = list(csv.DictReader(io.StringIO(original)))
+    for moved in (0, 17, 42):
+        other = next(row for row in rows if row["class"] != rows[moved]["class"])
+        changed = [dict(row) for row in rows]
+        changed[moved] |= {name: other[name] for name in ("class", "age", "city")}
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(changed)
+        refiled(filed, published={"sha256": hashlib.sha256(path.read_bytes()).hexdigest()})
+        status, outcomes = verified(filed)
+        assert status == 1
+        assert outcomes["the hashes of the parts"] == outcomes["what was published"] == "holds"
+        assert "differs" in {outcome for about, outcome in outcomes.items() if about.startswith("audited")}
+
+
+@pytest.mark.parametrize(
+    ("changes", "about"),
+    [
+        ({"audited": {"loss": 0.01}}, "audited: loss"),
+        ({"audited": {"rows": 81}}, "audited: rows"),
+        ({"policy": {"fingerprint": "0" * 64}}, "the policy"),
+        ({"original": {"hmac_sha256": "0" * 64}}, "the original"),
+    ],
+)
+def test_what_is_claimed_and_not_so_shows(filed: Path, verified: Any, changes: Any, about: str) -> None:
+    refiled(filed, **changes)
+    status, outcomes = verified(filed)
+    assert (status, outcomes[about]) == (1, "differs")
+
+
+def test_a_part_that_was_changed_alone_shows(filed: Path, verified: Any) -> None:
+    evidence = json.loads((filed / "e.json").read_bytes())
+    evidence["parts"]["made"]["by"] = "somebody else"
+    (filed / "e.json").write_bytes(canonical(evidence))
+    assert verified(filed)[1]["the hashes of the parts"] == "differs"
+
+
+def test_the_original_is_named_by_a_secret(filed: Path, verified: Any, tmp_path: Path) -> None:
+    secret = filed / "e.json.secret"
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    plain = hashlib.sha256((filed / "table.csv").read_bytes()).hexdigest()
+    assert plain not in (filed / "e.json").read_text()
+    (tmp_path / "other").write_text("00" * 32)
+    assert verified(filed, "--secret", tmp_path / "other")[1]["the original"] == "differs"
+    secret.unlink()
+    status, outcomes = verified(filed)
+    assert (status, outcomes["the original"]) == (0, "not checked")
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Any:
+    """A private key and its public one, and the public one of somebody else."""
+    own, other = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+    pem = own.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    files = {"own.pem": pem, "own.pub": public(own), "other.pub": public(other)}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    return tmp_path
+
+
+def public(key: Ed25519PrivateKey) -> bytes:
+    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+def test_a_signature_is_that_of_its_key_and_of_every_part(
+    portcullis: Any, shop: Path, keys: Path, verified: Any
+) -> None:
+    arguments = ("--policy", shop / "policy.yaml", "--out", shop / "safe.csv", "--evidence", shop / "e.json")
+    result = portcullis("anonymize", shop / "table.csv", *arguments, "--sign", keys / "own.pem")
+    assert result.exit_code == 0, result.output
+    assert verified(shop, "--key", keys / "own.pub")[0] == 0
+    assert verified(shop)[1]["the signature"] == "not checked"
+    assert verified(shop, "--key", keys / "other.pub")[1]["the signature"] == "differs"
+    refiled(shop, made={"by": "somebody else"})
+    status, outcomes = verified(shop, "--key", keys / "own.pub")
+    assert (status, outcomes["the hashes of the parts"], outcomes["the signature"]) == (1, "holds", "differs")
+
+
+def test_what_is_not_signed_is_not_by_anybody(filed: Path, keys: Path, verified: Any) -> None:
+    assert verified(filed, "--key", keys / "own.pub")[1]["the signature"] == "differs"
+
+
+def test_keys_that_cannot_be_used_stop_the_run(portcullis: Any, shop: Path, keys: Path) -> None:
+    arguments = ("anonymize", shop / "table.csv", "--policy", shop / "policy.yaml", "--out", shop / "safe.csv")
+    result = portcullis(*arguments, "--evidence", shop / "e.json", "--sign", keys / "own.pub")
+    assert (result.exit_code, "own.pub: must be an Ed25519 private key" in result.stderr) == (2, True)
+    assert portcullis(*arguments, "--sign", keys / "own.pem").exit_code == 2
+    assert not (shop / "safe.csv").exists()
+
+
+def test_what_is_not_given_is_not_checked(filed: Path, portcullis: Any) -> None:
+    result = portcullis("evidence", "verify", filed / "e.json", "--json")
+    outcomes = [one["outcome"] for one in json.loads(result.stdout)["checks"]]
+    assert (result.exit_code, outcomes.count("holds"), outcomes.count("not checked")) == (0, 1, 6)
+
+
+def test_a_page_says_it_in_words(filed: Path, portcullis: Any) -> None:
+    page = portcullis("evidence", "show", filed / "e.json").stdout
+    for words in ("Evidence: shop", "The guarantee holds", "k-anonymity", "What an attacker would get", "not said"):
+        assert words in page
+    assert portcullis("evidence", "show", filed / "e.json", "--html", filed / "e.html").exit_code == 0
+    assert (filed / "e.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"parts": 3}', '{"parts": {"made": {"format": NaN}}}', "\x00"])
+def test_something_else_is_no_evidence(portcullis: Any, tmp_path: Path, text: str) -> None:
+    (tmp_path / "e.json").write_text(text)
+    for command in ("verify", "show"):
+        result = portcullis("evidence", command, tmp_path / "e.json")
+        assert result.exit_code == 2, result.output
+        assert "is no evidence of Portcullis" in result.stderr
+
+
+def test_broken_parts_are_no_page(filed: Path, portcullis: Any) -> None:
+    refiled(filed, audited={"findings": [3]})
+    result = portcullis("evidence", "show", filed / "e.json")
+    assert (result.exit_code, "not those of evidence" in result.stderr) == (2, True)
