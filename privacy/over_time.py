@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Attribute, GuaranteeError, Schema
+from privacy._over_time_kernels import count_possible
 from privacy.model import Groups, Histogram, Model, pairs, require_whole
 
 
@@ -63,18 +64,6 @@ class Sightings:
     persons: NDArray[np.int64]
     quasi: NDArray[np.float64]
 
-    def at(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Who was ever seen, and for each of them (rows) and each position (columns) the row with their values then."""
-        order = np.lexsort((self.positions, self.persons))
-        known, starts = np.unique(self.persons[order], return_index=True)
-        ends = np.append(starts[1:], len(order))
-        seen = np.searchsorted(self.positions, positions, side="right")
-        rows = np.empty((len(known), len(positions)), np.int64)
-        for one, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            own = order[start:end]
-            rows[one] = own[np.maximum(np.searchsorted(own, seen) - 1, 0)]
-        return known, rows
-
 
 def candidates(
     seen: Sightings,
@@ -87,44 +76,12 @@ def candidates(
 
     Of each published row its position, its person and its box are given.
     """
-    victims = np.unique(persons)
-    left = np.empty(len(victims), np.int64)
-    steady = _steady(seen)
-    order = np.argsort(persons, kind="stable")
-    starts = np.append(np.searchsorted(persons[order], victims), len(order))
-    for one in range(len(victims)):
-        own = order[starts[one] : starts[one + 1]]
-        left[one] = _possible(steady, positions[own], lo[own], hi[own])
-    return victims, left
-
-
-@dataclass(frozen=True, eq=False)
-class _Steady:
-    """Persons whose values never changed, with those; and the rows of all others."""
-
-    values: NDArray[np.float64]
-    others: Sightings
-
-
-def _steady(seen: Sightings) -> _Steady:
-    order = np.argsort(seen.persons, kind="stable")
-    persons, quasi = seen.persons[order], seen.quasi[order]
-    _, starts, number = np.unique(persons, return_index=True, return_inverse=True)
-    moved = np.zeros(len(starts), bool)
-    moved[number[(quasi != quasi[starts[number]]).any(axis=1)]] = True
-    rows = np.sort(order[moved[number]])
-    return _Steady(quasi[starts[~moved]], Sightings(seen.positions[rows], seen.persons[rows], seen.quasi[rows]))
-
-
-def _possible(steady: _Steady, positions: NDArray[np.int64], lo: NDArray[np.float64], hi: NDArray[np.float64]) -> int:
-    """How many persons lie in all of these boxes, each at its position."""
-    least, most = lo.max(axis=0), hi.min(axis=0)
-    inside = ((steady.values >= least) & (steady.values <= most)).all(axis=1)
-    if not len(steady.others.positions):
-        return int(inside.sum())
-    _, rows = steady.others.at(positions)
-    values = steady.others.quasi[rows]
-    return int(inside.sum() + ((values >= lo) & (values <= hi)).all(axis=(1, 2)).sum())
+    order = np.lexsort((seen.positions, seen.persons))
+    starts = np.append(np.unique(seen.persons[order], return_index=True)[1], len(order))
+    rows = np.lexsort((positions, persons))
+    victims, first = np.unique(persons[rows], return_index=True)
+    published = np.append(first, len(rows)), positions[rows], lo[rows], hi[rows]
+    return victims, count_possible(starts, seen.positions[order], seen.quasi[order], *published)
 
 
 class Record:

@@ -24,6 +24,7 @@ from microdata import (
     Boxes,
     DataError,
     GuaranteeError,
+    PersonSource,
     Progress,
     Reason,
     Schema,
@@ -167,7 +168,9 @@ class Replay:
         self._workload = Workload(self.schema) if queries else None
         self.refused: Counter[tuple[str, Reason]] = Counter()
         self._gate = Gate(self.schema, self.engine.models())
-        self._record = Record() if self.engine.remembers else None
+        # Where every event is about another person there is nothing to tie together.
+        returning = policy.schema.person is not PersonSource.ROW
+        self._record = Record() if self.engine.remembers or (queries and returning) else None
         self._rows = Rows.empty(self.schema)
         self._published: dict[int, tuple[bytes, bytes]] = {}
         self._pushed = 0
@@ -204,12 +207,20 @@ class Replay:
             return
         persons, left = self._record.linked()
         groups = Groups(left, left, left, (), left)
-        over_time = [model for model in self.engine.models() if model.checked_on == "history"]
-        failing = int((~np.logical_and.reduce([model.holds(groups) for model in over_time])).sum())
+        over_time = [model.holds(groups) for model in self.engine.models() if model.checked_on == "history"]
+        failing = int((~np.logical_and.reduce(over_time)).sum()) if over_time else 0
         if failing:
             raise GuaranteeError(f"linked rows leave too few persons for {failing} of {len(persons)}; nothing is kept")
         if len(persons):
-            self.linked = Linked(persons=len(persons), fewest=int(left.min()), median=float(np.median(left)))
+            asked = max(model.least_persons for model in self.engine.models())
+            self.linked = Linked(
+                persons=len(persons),
+                fewest=int(left.min()),
+                median=float(np.median(left)),
+                asked=asked,
+                below=float((left < asked).mean()),
+                identified=float((left == 1).mean()),
+            )
 
     def _taken(self, events: Events) -> Iterator[tuple[Batch, int]]:
         """The events of one part of the file in batches for the engine, each with the last position that has passed.

@@ -75,15 +75,18 @@ def _say(made: ReplayReport) -> None:
         )
     if made.largest_share is not None:
         say(f"largest share of one person in a cluster: {made.largest_share:.1%}")
-    if made.linked:
+    if "cohorts" in made.engine:
         engine = made.engine
         say(
             f"{engine['persons']:.0f} persons in {engine['cohorts']:.0f} cohorts with {engine['members']:.0f} members, "
-            f"{engine['pool']:.0f} without; {made.at_once:.1%} of the released events left at once"
+            f"{engine['pool']:.0f} without; {made.at_once or 0:.1%} of the released events left at once"
         )
+    if made.linked:
+        linked = made.linked
         say(
-            f"all rows of a person tied together, for {made.linked.persons} persons: at least {made.linked.fewest} "
-            f"could be meant, {made.linked.median:g} in the median"
+            f"all rows of a person tied together, for {linked.persons} persons: at least {linked.fewest} could be "
+            f"meant, {linked.median:g} in the median; fewer than {linked.asked} for {linked.below:.1%}, and nobody "
+            f"else for {linked.identified:.1%}"
         )
     if made.workload_error is not None:
         say(f"workload error, median of random counting queries: {made.workload_error:.1%}")

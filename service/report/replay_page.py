@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from service.report.figures import Bar, bars, card, histogram, number, percent, tile
 from service.report.page import details_card, group, header, page, refused_card, results_card, squares_card
-from service.report.replay_sections import Delays, Point, ReplayReport
+from service.report.replay_sections import Delays, Linked, Point, ReplayReport
 
 
 def replay_html(report: ReplayReport) -> str:
@@ -18,6 +18,7 @@ def replay_html(report: ReplayReport) -> str:
         over_time("Loss over time", "Mean loss of the events released since the column before.", points, _loss),
         *([squares_card(report.squared_error)] if report.squared_error else []),
         *([delays_card(report.delays)] if report.delays else []),
+        *([linked_card(report.linked)] if report.linked else []),
         outcome_card(report),
         *([over_time("Suppressed over time", SUPPRESSED, points, _suppressed)] if report.suppressed else []),
         *([over_time("Reuse over time", REUSED, points, _reused)] if report.reused else []),
@@ -69,6 +70,24 @@ def delays_card(delays: Delays) -> str:
     )
     columns = [(one.first, one.last, one.events) for one in delays.bins]
     return card("Delay", sentence, histogram(columns, "further events (height: events that waited for so many)"))
+
+
+def linked_card(linked: Linked) -> str:
+    """The intersection attack."""
+    lines = [
+        *([Bar(f"fewer than {linked.asked} left", (linked.below,))] if linked.below is not None else []),
+        *([Bar("nobody else left", (linked.identified,))] if linked.identified is not None else []),
+    ]
+    return card("Rows of one person tied together", linked_sentence(linked), bars(lines))
+
+
+def linked_sentence(linked: Linked) -> str:
+    """What the intersection attack gets."""
+    return (
+        "Somebody who can tie all published rows of a person together, by a habit or a rare public value, is left with "
+        f"{number(linked.median)} persons in the median who lie in every box of theirs, and with at least "
+        f"{number(linked.fewest)}; tried for {number(linked.persons)} persons."
+    )
 
 
 def outcome_card(report: ReplayReport) -> str:

@@ -41,6 +41,9 @@ class Linked(Section):
     persons: int
     fewest: int = Field(description="persons who lie in every box of one of them, at the time of its rows")
     median: float
+    asked: int | None = Field(None, description="persons that each cluster must have; null where none were asked for")
+    below: float | None = Field(None, description="share of them with fewer persons than that")
+    identified: float | None = Field(None, description="share of them for whom nobody else is left")
 
 
 class ReplayReport(Section):
@@ -64,7 +67,9 @@ class ReplayReport(Section):
     at_once: float | None = Field(
         description="share of the released events that waited for no other; null where none is"
     )
-    linked: Linked | None = Field(description="null for algorithms that do not know persons again")
+    linked: Linked | None = Field(
+        description="the intersection attack; null where every event is about another person, or nobody asked"
+    )
     loss: float | None = Field(description="mean over the released events; null where none is")
     show: Show = Field("interval", description="how clusters are published")
     squared_error: SquaredLoss | None = Field(None, description="where means are shown")

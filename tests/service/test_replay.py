@@ -456,6 +456,29 @@ def test_rows_of_people_who_come_back_leave_in_classes_if_company_must_be_presen
     assert all(len(json.loads(line)["rows"]) >= 4 for line in (visits / "safe.jsonl").read_text().splitlines())
 
 
+@pytest.mark.parametrize("guarantee", ["{algorithm: castle, k: 4, delta: 40}", WINDOWED])
+def test_engines_that_forget_people_are_attacked_too(portcullis: Any, visits: Any, guarantee: str) -> None:
+    """Each box hides a person among four; all boxes of somebody who came back often do not."""
+    (visits / "policy.yaml").write_text(POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee))
+    result = replayed(portcullis, visits, "--report", visits / "report.json", "--html", visits / "report.html")
+    assert result.exit_code == 0, result.output
+    linked = json.loads((visits / "report.json").read_text())["linked"]
+    assert linked["asked"] == 4
+    assert linked["fewest"] < 4
+    assert linked["below"] > 0.3
+    assert linked["identified"] <= linked["below"]
+    assert "all rows of a person tied together" in result.stdout
+    assert "Rows of one person tied together" in (visits / "report.html").read_text()
+    assert MARK not in result.output + json.dumps(linked)
+
+
+def test_rows_of_different_people_cannot_be_tied_together(portcullis: Any, events: Any) -> None:
+    policy = (events / "policy.yaml").read_text().replace("person: id", "person: {row: true}")
+    (events / "policy.yaml").write_text(policy)
+    assert replayed(portcullis, events, "--report", events / "report.json").exit_code == 0
+    assert json.loads((events / "report.json").read_text())["linked"] is None
+
+
 def test_linked_rows_that_leave_too_few_persons_end_the_replay(portcullis: Any, visits: Any, monkeypatch: Any) -> None:
     """As if an engine gave somebody boxes that nobody else is in, and the gate did not see it."""
     few = np.array([1, 2, 3]), np.array([9, 3, 9])
