@@ -48,9 +48,9 @@ def file_chunks(path: Path) -> Iterator[tuple[pa.Table, int, float]]:
     """All columns of all rows, not encoded, with the rows that could not be read, and the share of the file so far."""
     if format_of(path) == "json":
         for lines, share in line_chunks(path):
-            events = [_object(line) for line in lines]
+            events = [json_object(line) for line in lines]
             given = [event for event in events if event is not None]
-            yield _json_table(given), len(events) - len(given), share
+            yield json_table(given), len(events) - len(given), share
         return
     for chunk in column_chunks(path, wanted=()):
         _check_header([name for name in chunk.names if name])
@@ -104,22 +104,24 @@ def _json_sample(path: Path, rows: int, most_bytes: int) -> Sample:
     size, misshapen = 0, 0
     for line in (line for lines, _ in line_chunks(path) for line in lines):
         if len(events) >= rows or size >= most_bytes:
-            return Sample(_json_table(events), whole=False, misshapen=misshapen)
-        event = _object(line)
+            return Sample(json_table(events), whole=False, misshapen=misshapen)
+        event = json_object(line)
         size += len(line)
         if event is None:
             misshapen += 1
         else:
             events.append(event)
-    return Sample(_json_table(events), misshapen=misshapen)
+    return Sample(json_table(events), misshapen=misshapen)
 
 
-def _json_table(events: list[dict[str, Any]]) -> pa.Table:
+def json_table(events: list[dict[str, Any]]) -> pa.Table:
+    """Objects as columns; a column of several types is one of texts."""
     names = dict.fromkeys(name for event in events for name in event)
     return pa.table({name: _column([event.get(name) for event in events]) for name in names})
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
+def json_object(line: bytes) -> dict[str, Any] | None:
+    """The object in a line of JSON; None where it is something else."""
     try:
         event = orjson.loads(line)
     except orjson.JSONDecodeError:

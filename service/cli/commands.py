@@ -51,8 +51,9 @@ COMMANDS = {
     ),
     "risk": Command(
         "service.cli.risk:risk",
-        "Find out which fields of a table identify people, and how badly.",
+        "Find out which fields of a table or topic identify people, and how badly.",
         "portcullis risk people.csv --size 4",
+        (DONE, WRONG_USE, UNAVAILABLE, REFUSED),
     ),
     "policy": Command(
         "service.cli.policy:policy", "Check a policy, or propose a first one.", "portcullis policy init people.csv"

@@ -11,12 +11,18 @@ import typer
 from microdata import FieldKeys, read_fields
 from privacy import FieldRisk
 from service.cli.output import progress_bar, say, say_json, say_table, warn
+from service.cli.topic_fields import topic_fields
+from service.kafka import connect
+from service.kafka.flags import Bootstrap, ClientName, SettingsFile, kafka_settings
 from service.policy import load_policy
 from service.risk import LISTED, Rating, Roles, rate, sentence
+from service.settings import read_settings_file
 
 
 def risk(
-    table: Annotated[Path, typer.Argument(help="Table to look at: CSV, Parquet, JSON lines or Arrow.")],
+    table: Annotated[
+        Path | None, typer.Argument(help="Table to look at: CSV, Parquet, JSON lines or Arrow. Or name a --topic.")
+    ] = None,
     policy: Annotated[
         Path | None, typer.Option(help="Also look at the roles that this policy gives to fields.")
     ] = None,
@@ -31,18 +37,31 @@ def risk(
         int | None, typer.Option(min=1, max=10**12, help="People that the table could be about; adds a bound for them.")
     ] = None,
     rows: Annotated[
-        int, typer.Option(min=1, max=2**31 - 1, help="Look at this many rows, the first ones.")
+        int, typer.Option(min=1, max=2**31 - 1, help="Look at this many rows of a table, the first ones.")
     ] = 10_000_000,
+    topic: Annotated[str | None, typer.Option(help="Topic to look at, whose records are JSON objects.")] = None,
+    sample: Annotated[
+        int, typer.Option(min=1, max=10_000_000, help="Look at this many records of a topic, the newest ones.")
+    ] = 100_000,
+    bootstrap: Bootstrap = None,
+    client: ClientName = None,
+    settings_file: SettingsFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> None:
     """Find out which fields identify people: alone, and together with few others. No value is shown."""
     roles = None if policy is None else Roles.declared(load_policy(policy))
+    if (table is None) == (topic is None):
+        raise typer.BadParameter("name a table or a --topic")
     with progress_bar() as progress:
-        data = read_fields(table, rows, progress)
+        if table is not None:
+            data = read_fields(table, rows, progress)
+        else:
+            read_settings_file(settings_file)
+            data = topic_fields(connect(kafka_settings(bootstrap, client)), topic or "", sample, progress)
         rating = rate(
             data, roles=roles, person=person, share=share, size=size, population=population, progress=progress
         )
-    for warning in (*rating.warnings, *_limits(data, rating)):
+    for warning in (*rating.warnings, *_limits(data, rating, "first" if topic is None else "newest")):
         warn(f"warning: {warning}")
     if as_json:
         say_json(rating.as_dict())
@@ -50,11 +69,11 @@ def risk(
         _say(data, rating)
 
 
-def _limits(data: FieldKeys, rating: Rating) -> Iterator[str]:
+def _limits(data: FieldKeys, rating: Rating, which: str) -> Iterator[str]:
     """What was not looked at."""
     found = rating.found
     if not data.whole:
-        yield f"only the first {len(data)} rows were looked at; with more of them, fewer are unique"
+        yield f"only the {which} {len(data)} rows were looked at; with more of them, fewer are unique"
     if data.misshapen:
         yield f"{data.misshapen} rows could not be read and were left out"
     if data.not_read:

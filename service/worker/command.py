@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from service.kafka import KafkaSettings, connect
+from service.kafka import connect
+from service.kafka.flags import Bootstrap, ClientName, SettingsFile, kafka_settings
 from service.logs import log_to_stderr
 from service.policy import load_policy
 from service.settings import read_settings_file, settings_of
@@ -19,11 +19,6 @@ from service.worker.settings import WorkerSettings
 from service.worker.stream import stream_of
 
 Policies = Annotated[list[str], typer.Argument(metavar="POLICY…", help="Policy files, one stream each.")]
-Bootstrap = Annotated[str | None, typer.Option("--bootstrap", help="Kafka's host:port, comma-separated.")]
-ClientName = Annotated[str | None, typer.Option("--client", help="auto, kafka-python or confluent-kafka.")]
-SettingsFile = Annotated[
-    Path | None, typer.Option("--settings", help="File of NAME=value lines; the environment and flags go before it.")
-]
 AcceptLoss = Annotated[
     bool,
     typer.Option("--accept-loss", help="Count undecided events that are gone from the input as suppressed and go on."),
@@ -49,7 +44,7 @@ def run_command(
     PORTCULLIS_WORKER_… (commit interval, sizes, status address). Stops cleanly on SIGTERM or Ctrl-C.
     """
     read_settings_file(settings_file)
-    kafka = _kafka(bootstrap, client)
+    kafka = kafka_settings(bootstrap, client)
     given = {"on_stop": on_stop, "accept_loss": accept_loss or None, "create_topics": create_topics or None}
     settings = settings_of(WorkerSettings, given | {"status_port": status_port})
     duties = []
@@ -80,10 +75,6 @@ def drain_command(
     settings = settings_of(WorkerSettings, {"accept_loss": accept_loss or None}).model_copy(update={"instance": None})
     stream = stream_of(load_policy(policy), settings)
     metrics = Metrics(stream)
-    positions = Worker(stream, connect(_kafka(bootstrap, client)), settings, metrics).drain()
+    positions = Worker(stream, connect(kafka_settings(bootstrap, client)), settings, metrics).drain()
     for number, position in sorted(positions.items()):
         typer.echo(f"{stream.input}/{number}: drained up to offset {position}")
-
-
-def _kafka(bootstrap: str | None, client: str | None) -> KafkaSettings:
-    return settings_of(KafkaSettings, {"bootstrap_servers": bootstrap, "client": client})

@@ -1,11 +1,15 @@
 """`portcullis risk`: what it tells about a table, and that it shows no value of it."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from service.broker import Broker
+from service.kafka import KafkaSettings, Partition, connect
+from service.ports import free_port
 from tests.service.cli.cli_world import MARK, POLICY, table_text
 
 
@@ -82,3 +86,62 @@ def test_a_policy_for_another_kind_of_data_is_refused(portcullis: Any, people: A
     result = portcullis("risk", people, "--policy", Path(__file__).parents[3] / "examples/survey/policy.yaml")
     assert result.exit_code == 2
     assert "risk knows records" in result.stderr
+
+
+@pytest.fixture
+def orders() -> Any:
+    """A broker with a topic of 300 orders by 100 customers, and something else between them."""
+    with Broker() as broker:
+        client = connect(KafkaSettings(bootstrap_servers=broker.bootstrap))
+        with closing(client.admin()) as admin, closing(client.producer("orders")) as producer:
+            admin.create_topic("orders.raw", 2)
+            admin.create_topic("empty", 1)
+            producer.init_transactions()
+            producer.begin()
+            for number in (0, 1):
+                events = [
+                    {"customer": f"{MARK}{order % 100}", "age": order % 50, "where": {"city": f"{MARK}{order % 3}"}}
+                    for order in range(number, 300, 2)
+                ]
+                values: list[bytes | None] = [json.dumps(event).encode() for event in events]
+                producer.produce(Partition("orders.raw", number), [*values, b"[]", None])
+            producer.commit()
+        yield broker.bootstrap
+
+
+@pytest.mark.kafka
+def test_a_topic_is_looked_at_without_a_value(portcullis: Any, orders: Any) -> None:
+    result = portcullis("risk", "--topic", "orders.raw", "--bootstrap", orders, "--json")
+    assert result.exit_code == 0, result.output
+    made = json.loads(result.stdout)
+    assert made["rows"] == 300
+    assert {one["name"]: one["distinct"] for one in made["fields"]} == {"customer": 100, "age": 50, "where.city": 3}
+    assert "2 rows could not be read" in result.stderr
+    assert MARK not in result.output
+    by_person = portcullis("risk", "--topic", "orders.raw", "--bootstrap", orders, "--json", "--person", "customer")
+    assert json.loads(by_person.stdout)["together"]["alone"] == 0, "a customer orders in several cities"
+
+
+@pytest.mark.kafka
+def test_only_the_newest_records_of_a_topic_are_read(portcullis: Any, orders: Any) -> None:
+    result = portcullis("risk", "--topic", "orders.raw", "--bootstrap", orders, "--json", "--sample", "100")
+    rows = json.loads(result.stdout)["rows"]
+    assert 90 <= rows < 100, "the last of each partition are no objects"
+    assert f"only the newest {rows} rows" in result.stderr
+
+
+@pytest.mark.kafka
+def test_a_topic_that_cannot_be_read_is_told(portcullis: Any, orders: Any) -> None:
+    assert portcullis("risk", "--topic", "nothing", "--bootstrap", orders).exit_code == 69
+    result = portcullis("risk", "--topic", "empty", "--bootstrap", orders)
+    assert (result.exit_code, "is a JSON object" in result.stderr) == (2, True)
+
+
+def test_a_broker_that_is_away_is_told_at_once(portcullis: Any) -> None:
+    result = portcullis("risk", "--topic", "orders", "--bootstrap", f"127.0.0.1:{free_port()}")
+    assert (result.exit_code, "no broker at" in result.stderr) == (69, True)
+
+
+def test_it_is_a_table_or_a_topic(portcullis: Any, people: Any) -> None:
+    assert portcullis("risk").exit_code == 2
+    assert portcullis("risk", people, "--topic", "orders").exit_code == 2
