@@ -12,6 +12,9 @@ a window of ε, which is the least distortion that a given group can have; `cent
 (where ε is a step or more); `paper` rewrites groups as the authors do, with what is wrong there repaired; `same` lets
 everybody in a group publish its median, so that somebody who knows a person's ratings exactly still finds k persons.
 
+`accept: degree` publishes ratings as they are where everybody has k - 1 others within ε already. It is (k,ε)-anonymity
+by definition, but nobody is in a group: those who are close to somebody need not be close to each other.
+
 Grouping depends on the ratings alone, not on the order of the persons and not on chance: an audit makes the same again.
 
 J. Sun, H. Wang, J. Li, J. Pei: Publishing anonymous survey rating data. Data Mining and Knowledge Discovery 23, 2011.
@@ -88,6 +91,12 @@ class KeAnonParameters(RatingGuarantee):
         description="an item that not all of a group rated is left out, or as most do: then ratings are invented",
     )
 
+    accept: Literal["groups", "degree"] = Field(
+        "groups",
+        description="groups: everybody is in a group of k; degree: ratings in which everybody has k - 1 others within "
+        "epsilon already are published as they are, without groups",
+    )
+
 
 @RATING_ALGORITHMS.register("ke_anon", KeAnonParameters)
 class KeAnon:
@@ -122,6 +131,10 @@ class KeAnon:
         order = _canonical_order(ratings)
         ordered = ratings.take(order)
         recoding = self._recoding(ratings)
+        if self.parameters.accept == "degree" and all(finding.holds for finding, _ in measure(models, ratings)):
+            as_they_are = RatingsPublication.of(ratings, np.arange(len(ratings)), recoding, self.parameters.k)
+            _prove(as_they_are, models, 1)
+            return as_they_are
         groups = group_persons(ordered, self.parameters.k, recoding, by_items=self.parameters.items, progress=progress)
         diverse = [model for model in models if isinstance(model, RatingDiversity)]
         if diverse:

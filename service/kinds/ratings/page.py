@@ -36,7 +36,7 @@ def tiles(report: RatingsReport) -> str:
             tile(
                 percent(counts.suppressed / max(counts.ratings, 1)), "left out", f"{number(counts.suppressed)} ratings"
             ),
-            tile(number(report.groups.groups), "groups", f"{number(report.groups.smallest)} persons or more"),
+            _groups_tile(report.groups),
             tile(
                 percent(worst.after.singled_out),
                 f"singled out by {worst.known} exact ratings",
@@ -106,8 +106,16 @@ def curve_card(curve: list[KeptItems]) -> str:
     )
 
 
+def _groups_tile(sizes: GroupSizes) -> str:
+    if sizes.largest == 1:
+        return tile("none", "groups", "ratings are as they were")
+    return tile(number(sizes.groups), "groups", f"{number(sizes.smallest)} persons or more")
+
+
 def sizes_card(sizes: GroupSizes) -> str:
     """Group sizes."""
+    if sizes.largest == 1:
+        return card("Groups", "Everybody had enough persons around them, so nobody was put into a group.")
     columns = [(one.first, one.last, one.groups) for one in sizes.bins]
     sentence = (
         f"From {number(sizes.smallest)} to {number(sizes.largest)} persons, {number(sizes.median)} in the median."

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from microdata import GuaranteeError, InfeasibleError
 from microdata.ratings import Ratings, Scale, Sparse, ratings_from_rows
 from privacy.ratings import preference_attack
-from static_algos.ratings import KeAnon, RatingsPublication, utility
+from static_algos.ratings import KeAnon, RatingsPublication, ke_anon, utility
 from static_algos.ratings.cliques import groups_of_alike
 from static_algos.ratings.recoding import Recoding
 from static_algos.ratings.sketches import groups_by_sketch
@@ -30,6 +30,32 @@ HOW = [
 def as_rows(ratings: Ratings) -> list[tuple[int | None, ...]]:
     """Rows of a release as the oracle takes them: open items first, the sensitive one last."""
     return [tuple(value or None for value in row) for row in plain_rows(ratings)]
+
+
+def test_what_is_anonymous_already_may_leave_as_it_is() -> None:
+    """The octahedron of the paper: everybody is close to four others, but no four persons are close to each other."""
+    rows = [(1, 2, 2), (4, 2, 2), (2, 1, 2), (2, 4, 2), (2, 2, 1), (2, 2, 4)]
+    ratings = ratings_from_rows(rows, Scale(1, 5))
+    assert KeAnon(k=4, epsilon=2).anonymize(ratings).distortion == 3
+    for how in HOW[:3]:
+        kept = KeAnon(k=4, epsilon=2, accept="degree", **how).anonymize(ratings)
+        assert kept.distortion == 0
+        assert plain_rows(kept.released) == plain_rows(ratings)
+    assert KeAnon(k=4, epsilon=2, accept="degree", strategy="same").anonymize(ratings).distortion > 0, "also at 0"
+    assert KeAnon(k=6, epsilon=2, accept="degree").anonymize(ratings).sizes.tolist() == [6], "not so many are close"
+
+
+def test_a_judge_that_believes_everything_lets_nothing_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    ratings = ratings_from_rows([(1, 5), (5, 1), (1, 1), (5, 5)], Scale(1, 5))
+    true, asked = ke_anon.measure, []
+
+    def once(models: Any, given: Any) -> Any:
+        asked.append(given)
+        return [] if len(asked) == 1 else true(models, given)
+
+    monkeypatch.setattr(ke_anon, "measure", once)
+    with pytest.raises(GuaranteeError, match="fails for 4 persons"):
+        KeAnon(k=2, epsilon=1, accept="degree").anonymize(ratings)
 
 
 @pytest.mark.parametrize("how", HOW, ids=lambda how: how["strategy"])

@@ -42,7 +42,9 @@ def released(asked: Any, table: Path, tmp_path: Path) -> Path:
     return out
 
 
-@pytest.mark.parametrize("how", [{}, {"strategy": "same", "items": "most"}, {"null_policy": "majority"}])
+@pytest.mark.parametrize(
+    "how", [{}, {"strategy": "same", "items": "most"}, {"null_policy": "majority"}, {"accept": "degree", "epsilon": 4}]
+)
 def test_the_audit_sees_every_single_changed_rating(tmp_path: Path, how: Any) -> None:
     """Whichever rating of a release is changed, taken away or given to another item, and in whatever run."""
     asked, table = policy(**how), small(tmp_path, 6)
