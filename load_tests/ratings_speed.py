@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -93,7 +93,7 @@ def check(*, quick: bool) -> Part:
     return Part("check", "Check of (20,1), 50 items, 6 values", ("persons", "slicing s", "all pairs s", "times"), rows)
 
 
-def _seconds(call: partial[object]) -> float:
+def _seconds(call: Callable[[], object]) -> float:
     began = time.process_time()
     call()
     return time.process_time() - began
