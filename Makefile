@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 # Measuring takes time: `make test COVERAGE=` leaves it out.
 COVERAGE ?= yes
 
-.PHONY: help run test lint unit quick soak bench docs kafka release clean
+.PHONY: help run test lint unit quick soak bench docs kafka registry release clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -64,6 +64,9 @@ release: $(READY)  ## build sdist and wheel, check them, and run the demo from t
 
 kafka: $(READY)  ## a real Apache Kafka on a free loopback port, until Ctrl-C (needs Java 17 and Maven)
 	@$(BIN)/python -m tests.service.kafka.real_kafka
+
+registry: $(READY)  ## a real schema registry (Apicurio) on a free loopback port, until Ctrl-C (needs Java 17)
+	@$(BIN)/python -m tests.service.registry.real_registry
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage build dist *.egg-info

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.service.kafka import real_kafka as apache
+from tests.service.registry import real_registry as apicurio
 from tests.shared_kafka import SharedKafka, shared_kafka
 
 # A first example may compile a kernel, and machines are shared: no test asserts a speed. `make test` tries the same
@@ -48,6 +49,17 @@ def _real_kafka_missing() -> str | None:
     return None
 
 
+def _real_registry_missing() -> str | None:
+    tool = apicurio.missing_tool()
+    if tool is not None:
+        return f"{tool} is not installed (Debian: openjdk-17-jre-headless)"
+    try:
+        apicurio.fetch()
+    except OSError as error:
+        return f"Apicurio Registry {apicurio.VERSION} could not be fetched: {error}"
+    return None
+
+
 def _program_missing(*names: str) -> str | None:
     if any(shutil.which(name) for name in names):
         return None
@@ -66,6 +78,7 @@ def _chromium_missing() -> str | None:
 
 TOOLS = {
     "kafka": _real_kafka_missing,
+    "registry": _real_registry_missing,
     "kcat": functools.partial(_program_missing, "kcat", "kafkacat"),
     "postgres": _postgres_missing,
     "chromium": _chromium_missing,
@@ -203,6 +216,13 @@ def real_kafka(request: pytest.FixtureRequest) -> Iterator[apache.RealKafka]:
 def real_bootstrap(request: pytest.FixtureRequest) -> str:
     """The address of a real Apache Kafka, ours or one that runs already."""
     return os.environ.get(EXISTING_BROKER) or request.getfixturevalue("real_kafka").bootstrap
+
+
+@pytest.fixture(scope="session")
+def real_registry() -> Iterator[apicurio.RealRegistry]:
+    """A real schema registry; tests that use it carry `needs_tool("registry")` and are of the group `registry`."""
+    with apicurio.RealRegistry() as registry:
+        yield registry
 
 
 @pytest.fixture(params=["embedded", pytest.param("apache", marks=pytest.mark.needs_tool("kafka"))])

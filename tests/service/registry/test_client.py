@@ -1,0 +1,149 @@
+"""The registry client: against one in this process that misbehaves on demand, and against a real one."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.registry import Registry, RegistryDeniedError, RegistryError, RegistrySettings, SchemaConflictError
+from service.settings import SettingsError, settings_of
+from tests.service.registry.fake_registry import PASSWORD, TOKEN, USER, FakeRegistry, basic
+
+SCHEMA = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeRegistry]:
+    with FakeRegistry() as registry:
+        yield registry
+
+
+def test_an_id_is_asked_for_once(fake: FakeRegistry) -> None:
+    number, client = fake.add("raw-value", SCHEMA), fake.client()
+    first = client.by_id(number)
+    assert first is not None
+    assert first.kind == "AVRO"
+    assert '"R"' in first.text
+    assert client.by_id(number) is first
+    assert fake.asked[f"GET /api/schemas/ids/{number}"] == 1
+
+
+def test_an_id_that_nobody_knows_is_asked_for_once_in_a_while(
+    fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = fake.client()
+    assert [client.by_id(77), client.by_id(77)] == [None, None]
+    assert fake.asked["GET /api/schemas/ids/77"] == 1
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 61.0)
+    assert client.by_id(77) is None
+    assert fake.asked["GET /api/schemas/ids/77"] == 2
+
+
+def test_what_is_remembered_is_bounded(fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.registry.client._MOST_SCHEMAS", 3)
+    client = fake.client()
+    for number in range(100, 110):
+        client.by_id(number)
+    assert len(client._unknown) == 3
+
+
+def test_what_a_schema_refers_to_comes_with_it_the_innermost_first(fake: FakeRegistry) -> None:
+    fake.add("inner", '"string"')
+    fake.add("middle", '"int"', references=[{"name": "x", "subject": "inner", "version": 1}])
+    both = [{"name": "m", "subject": "middle", "version": 1}, {"name": "x", "subject": "inner", "version": 1}]
+    found = fake.client().by_id(fake.add("outer", SCHEMA, references=both))
+    assert found is not None
+    assert found.references == ('"string"', '"int"')
+
+
+def test_references_in_a_circle_end(fake: FakeRegistry) -> None:
+    itself = [{"name": "x", "subject": "round", "version": 1}]
+    found = fake.client().by_id(fake.add("round", SCHEMA, references=itself))
+    assert found is not None
+    assert len(found.references) == 1
+
+
+@pytest.mark.parametrize(("mood", "code"), [
+    ("500", "REGISTRY_BROKEN"), ("302", "REGISTRY_BROKEN"), ("429", "REGISTRY_BROKEN"),
+    ("html", "REGISTRY_STRANGE"), ("list", "REGISTRY_STRANGE"), ("slow", "REGISTRY_NO_ANSWER"),
+])  # fmt: skip
+def test_a_registry_that_misbehaves_may_answer_later(fake: FakeRegistry, mood: str, code: str) -> None:
+    number, client = fake.add("raw-value", SCHEMA), fake.client()
+    fake.mood = mood
+    with pytest.raises(RegistryError) as caught:
+        client.by_id(number)
+    assert caught.value.code == code
+    fake.mood = ""
+    assert client.by_id(number) is not None
+
+
+def test_nobody_there_is_an_error_that_may_pass() -> None:
+    client = Registry(RegistrySettings(url="http://127.0.0.1:9", timeout=0.3))
+    with pytest.raises(RegistryError, match=r"127\.0\.0\.1:9 \(Connection refused\)"):
+        client.newest("raw-value")
+
+
+def test_an_answer_without_end_is_given_up(fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.registry.client._MOST_BYTES", 100)
+    number = fake.add("raw-value", '"' + "x" * 200 + '"')
+    with pytest.raises(RegistryError):
+        fake.client().by_id(number)
+
+
+@pytest.mark.parametrize(
+    ("needs", "given"), [(basic(), {"username": USER, "password": PASSWORD}), (f"Bearer {TOKEN}", {"token": TOKEN})]
+)
+def test_credentials_are_shown(fake: FakeRegistry, needs: str, given: Any) -> None:
+    fake.needs = needs
+    fake.add("raw-value", SCHEMA)
+    assert fake.client(**given).newest("raw-value") is not None
+    with pytest.raises(RegistryDeniedError) as caught:
+        fake.client(token="hunter2-marked").newest("raw-value")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_conflict_says_what_the_registry_says_of_it(fake: FakeRegistry) -> None:
+    fake.mood = "409"
+    with pytest.raises(SchemaConflictError, match="does not take the schema: field b is new"):
+        fake.client().register("safe-value", "AVRO", '"int"')
+
+
+@pytest.mark.parametrize("wrong", [
+    {"url": "ftp://somewhere"}, {"url": "http://user:secret@somewhere"}, {"username": "x"},
+    {"tls_cert_file": Path("x")},
+    {"username": "x", "password": "y", "token": "z"}, {"timeout": 0},
+])  # fmt: skip
+def test_settings_that_cannot_work_are_refused(wrong: Any) -> None:
+    with pytest.raises(SettingsError) as caught:
+        settings_of(RegistrySettings, wrong)
+    assert "secret" not in str(caught.value)
+
+
+def test_files_that_hold_no_certificate_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(RegistryDeniedError, match="tls_ca_file"):
+        Registry(RegistrySettings(url="https://127.0.0.1:9", tls_ca_file=tmp_path / "none.pem"))
+
+
+def test_without_an_address_there_is_nobody_to_ask() -> None:
+    with pytest.raises(RegistryDeniedError, match="PORTCULLIS_REGISTRY_URL"):
+        Registry(RegistrySettings(url=None))
+
+
+@pytest.mark.needs_tool("registry")
+@pytest.mark.xdist_group("registry")
+def test_a_real_registry_registers_finds_and_refuses(real_registry: Any) -> None:
+    client = Registry(RegistrySettings(url=real_registry.url))
+    text = '{"type":"record","name":"Cluster","fields":[{"name":"a","type":"int"}]}'
+    other = '{"type":"record","name":"Cluster","fields":[{"name":"b","type":"string"}]}'
+    number = client.register("client-test", "AVRO", text)
+    assert client.register("client-test", "AVRO", text) == number == client.look_up("client-test", "AVRO", text)
+    assert client.look_up("client-test", "AVRO", other) is None
+    newest = client.newest("client-test")
+    assert newest is not None
+    assert (newest.number, newest.kind) == (number, "AVRO")
+    assert newest == client.by_id(number)
+    assert client.newest("nobody-has-this") is None
+    assert client.by_id(999_999) is None
