@@ -41,6 +41,7 @@ from service.kafka import (
     UnknownTopicError,
 )
 from service.kafka.codes import NAMES, kind_of
+from service.registry import RegistrySettings
 from service.worker.metrics import Metrics
 from service.worker.settings import WorkerSettings
 from service.worker.stream import stream_of
@@ -111,7 +112,12 @@ def policy() -> str:
 def settings() -> str:
     """Every setting from its model."""
     parts = ["# Settings", "Flags go before the environment, the environment before a file of `NAME=value` lines."]
-    for title, model in (("Kafka", KafkaSettings), ("Worker", WorkerSettings), ("HTTP service", ServiceSettings)):
+    for title, model in (
+        ("Kafka", KafkaSettings),
+        ("Schema registry", RegistrySettings),
+        ("Worker", WorkerSettings),
+        ("HTTP service", ServiceSettings),
+    ):
         rows = [
             (f"`{model.model_config['env_prefix']}{name.upper()}`", field.description or "", _default(field))
             for name, field in model.model_fields.items()

@@ -36,6 +36,9 @@ class Reason(IntEnum):
     NOT_AN_INTERVAL = 14
     UNKNOWN_LABEL = 15
     NOT_EXACT = 16
+    MALFORMED = 17
+    UNKNOWN_SCHEMA = 18
+    OTHER_SCHEMA = 19
 
     @property
     def code(self) -> str:
@@ -65,6 +68,9 @@ _SENTENCES = {
     Reason.NOT_AN_INTERVAL: "not an interval [low,high]",
     Reason.UNKNOWN_LABEL: "not a label of the hierarchy",
     Reason.NOT_EXACT: "more digits than are kept exactly",
+    Reason.MALFORMED: "bytes that its schema does not allow",
+    Reason.UNKNOWN_SCHEMA: "a schema id that the registry does not know",
+    Reason.OTHER_SCHEMA: "a schema of other records",
 }
 
 

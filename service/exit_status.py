@@ -20,9 +20,9 @@ MEANINGS = {
     GUARANTEE_FAILED: "a guarantee does not hold",
     WRONG_USE: "wrong use or bad input",
     PUBLICATION_FAILED: "a publication failed its own audit and was not written",
-    UNAVAILABLE: "a broker, topic, port, database or disk is away or not free: try again when it is",
+    UNAVAILABLE: "a broker, registry, topic, port, database or disk is away or not free: try again when it is",
     INTERNAL: "a fault of Portcullis",
-    REFUSED: "the broker refused the login, or a right that is needed",
+    REFUSED: "the broker or registry refused the login, or a right that is needed",
     INTERRUPTED: "interrupted",
     READER_GONE: "nobody read the output any more",
 }
@@ -38,6 +38,8 @@ def status_of(error: Exception) -> int:
         kafka = import_module("service.kafka.errors")
         final = REFUSED if isinstance(error, kafka.DeniedError) else WRONG_USE
         return final if isinstance(error, kafka.FinalError) else UNAVAILABLE
+    if isinstance(error, import_module("service.registry.errors").RegistryDeniedError):
+        return REFUSED
     return WRONG_USE if isinstance(error, ours.PortcullisError) else INTERNAL
 
 

@@ -17,7 +17,7 @@ from service.report import ReplayReport, replay_html
 
 
 def replay(
-    events: Annotated[Path, typer.Argument(help="Events in their order: JSON lines, CSV, Parquet or Arrow.")],
+    events: Annotated[Path, typer.Argument(help="Events in their order: JSON lines, CSV, Parquet, Arrow or Avro.")],
     policy: Annotated[Path, typer.Option(help="Policy with an algorithm for streams.")],
     out: Annotated[Path, typer.Option(help="Where to write the clusters, as JSON lines.")],
     report: Report = None,

@@ -14,7 +14,16 @@ from service.codec.events import (
     refused_records,
 )
 from service.codec.files import read_events
-from service.codec.formats import CODECS, DEFAULT_FORMAT
+from service.codec.formats import (
+    CODECS,
+    DEFAULT_FORMAT,
+    Format,
+    Route,
+    TopicFormat,
+    codec_of,
+    format_names,
+    warm_up,
+)
 from service.codec.json import JsonCodec
 
 __all__ = [
@@ -25,12 +34,18 @@ __all__ = [
     "Codec",
     "Emit",
     "Events",
+    "Format",
     "JsonCodec",
     "Leaving",
     "Records",
     "Refused",
+    "Route",
+    "TopicFormat",
+    "codec_of",
+    "format_names",
     "plain_values",
     "read_events",
     "refusals_of",
     "refused_records",
+    "warm_up",
 ]

@@ -1,4 +1,4 @@
-"""Events from files: lines of JSON as a topic's records, column formats as they are."""
+"""Events from files: lines of JSON and Avro as a topic's records, column formats as they are."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from microdata import DataError, Encoded, PersonKey, PersonSource, Progress, Schema, read_batches, silent
 from microdata.sources import format_of, line_chunks, reading
+from service.codec.avro_files import is_avro, read_avro_events
 from service.codec.events import Events, refused_records
 from service.codec.json import JsonCodec
 
@@ -32,8 +33,11 @@ def read_events(
 ) -> Iterator[Events]:
     """The events of a file in their order; positions count its rows, or its lines that are not empty, from 0.
 
-    A line of JSON means what a record with these bytes means to a worker.
+    A line of JSON, or a record of Avro, means what a record with these bytes means to a worker.
     """
+    if is_avro(path):
+        yield from read_avro_events(path, schema, progress=progress, person_key=person_key)
+        return
     if format_of(path) != "json":
         batches = read_batches(path, schema, on_refused="drop", progress=progress, person_key=person_key)
         for encoded in batches:

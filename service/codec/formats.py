@@ -1,17 +1,170 @@
-"""The formats that a policy may name."""
+"""The formats that a policy may name, for each topic its own, and the codec of two of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol, TypeAlias
 
-from microdata import PersonKey, Schema
-from service.codec.events import Codec
+from microdata import PersonKey, Schema, Show
+from service.codec import avro, avro_messages
+from service.codec.avro import AvroDecoder, OneSchema, RegistrySchemas, record_of
+from service.codec.avro_messages import AvroMessages, derived_schema, largest_row
+from service.codec.events import LARGEST_MESSAGE, MAX_EVENT_BYTES, Codec, Emit, Events, Leaving, Records
 from service.codec.json import JsonCodec
+from service.codec.json_messages import JSON_VALUE, JsonMessages
+from service.registry import Registry, SchemaConflictError
 
 NewCodec: TypeAlias = Callable[[Schema, int, int, PersonKey], Codec]
 """Makes the codec of a schema for records and messages of at most so many bytes; it compares persons under this key."""
 
-DEFAULT_FORMAT = "json"
+DEFAULT_FORMAT, AVRO = "json", "avro"
 CODECS: dict[str, NewCodec] = {DEFAULT_FORMAT: JsonCodec}
-"""How the records of a topic are written, by the name of the format. A new format takes a line here."""
+"""Formats that need nothing but the policy, by their name. A new one takes a line here."""
+_WIDEST = 6
+"""Bytes that one byte of a public text takes at most when it is written as JSON."""
+
+
+def format_names() -> tuple[str, ...]:
+    """What a policy may say."""
+    return *CODECS, AVRO
+
+
+@dataclass(frozen=True)
+class TopicFormat:
+    """How the records of one topic are written."""
+
+    type: str = DEFAULT_FORMAT
+    schema: str | None = None
+    """The text of a schema: records have nothing in front of them, and no registry is asked."""
+    subject: str | None = None
+    """Where the registry has its schemas; `TOPIC-value` if left out."""
+    record: str | None = None
+    """The name of the records, where a topic has others too."""
+    register: bool = True
+    """Whether a schema that the subject does not have is registered there."""
+
+    def identity(self) -> Any:
+        """What makes two of them the same: a name, or all that is said beyond it."""
+        said = {key: value for key, value in asdict(self).items() if value not in {None, True}}
+        return self.type if len(said) == 1 else said
+
+
+@dataclass(frozen=True)
+class Format:
+    """How the records of a stream's two topics are written."""
+
+    input: TopicFormat = TopicFormat()
+    output: TopicFormat = TopicFormat()
+
+    @property
+    def needs_registry(self) -> bool:
+        """Whether a registry has to be asked."""
+        return any(side.type == AVRO and side.schema is None for side in (self.input, self.output))
+
+    def identity(self) -> Any:
+        """What makes two of them the same; one name where both topics have it."""
+        sides = self.input.identity(), self.output.identity()
+        return sides[0] if sides[0] == sides[1] else {"input": sides[0], "output": sides[1]}
+
+
+@dataclass(frozen=True)
+class Route:
+    """What a codec is made for."""
+
+    schema: Schema
+    format: Format
+    input: str
+    output: str
+    emit: Emit = "clusters"
+    show: Show = "interval"
+    registry: Registry | None = None
+    """Who is asked for schemas, where somebody has to be."""
+
+    def asked(self) -> Registry:
+        """That registry."""
+        assert self.registry is not None, "this format needs one"
+        return self.registry
+
+
+class _Decoder(Protocol):
+    def decode(self, batch: Records) -> Events: ...
+
+
+class _Encoder(Protocol):
+    def encode(self, leaving: Leaving, emit: Emit) -> Iterator[list[bytes]]: ...
+
+
+@dataclass(frozen=True)
+class TwoFormats:
+    """Reads one format and writes another, or the same with another schema."""
+
+    decoder: _Decoder
+    encoder: _Encoder
+
+    def decode(self, batch: Records) -> Events:
+        """Rows and refusals of one batch."""
+        return self.decoder.decode(batch)
+
+    def encode(self, leaving: Leaving, emit: Emit) -> Iterator[list[bytes]]:
+        """The messages of each cluster."""
+        return self.encoder.encode(leaving, emit)
+
+
+def codec_of(route: Route, max_bytes: int, message_bytes: int, person_key: PersonKey) -> Codec:
+    """The codec of a stream. A registry is asked for what the stream reads, and told what it writes."""
+    source, target = route.format.input.type, route.format.output.type
+    if AVRO not in {source, target}:
+        return CODECS[source](route.schema, max_bytes, message_bytes, person_key)
+    writes_avro = target == AVRO
+    room = largest_row(route.schema, message_bytes) if writes_avro else _largest_json_row(route.schema, message_bytes)
+    if source == AVRO:
+        decoder: Any = AvroDecoder(route.schema, _schemas(route), max_bytes, room, person_key)
+        public = decoder.public
+    else:
+        decoder = JsonCodec(route.schema, min(max_bytes, room), message_bytes, person_key)
+        public = dict.fromkeys(route.schema.public, JSON_VALUE)
+    if not writes_avro:
+        return TwoFormats(decoder, JsonMessages(route.schema, message_bytes))
+    text = derived_schema(route.schema, public, route.emit, route.show, route.output)
+    return TwoFormats(decoder, AvroMessages(route.schema, message_bytes, _prefix(route, text)))
+
+
+def _largest_json_row(schema: Schema, message_bytes: int) -> int:
+    numbers = 64 * len(schema.public)
+    return (JsonMessages(schema, message_bytes).largest_record - numbers) // _WIDEST
+
+
+def _schemas(route: Route) -> avro.Schemas:
+    side = route.format.input
+    if side.schema is not None:
+        return OneSchema(record_of(side.schema, "stream.format"))
+    return RegistrySchemas(route.asked(), side.subject or f"{route.input}-value", side.record)
+
+
+def _prefix(route: Route, text: str) -> bytes:
+    """What stands in front of every message: the id of its schema, which the registry has from now on."""
+    side = route.format.output
+    if side.schema is not None:
+        if avro.same_schema(side.schema, text):
+            return b""
+        raise SchemaConflictError(f"stream.format: the output's schema file must hold {text}")
+    registry, subject = route.asked(), side.subject or f"{route.output}-value"
+    if side.register:
+        number: int | None = registry.register(subject, "AVRO", text)
+    else:
+        number = registry.look_up(subject, "AVRO", text)
+    if number is None:
+        raise SchemaConflictError(f"subject {subject!r} does not have the schema of what leaves: {text}")
+    return b"\0" + number.to_bytes(4, "big")
+
+
+def warm_up(route: Route, nothing: Records) -> None:
+    """Compile what the codec of a stream needs; no registry is asked for anything."""
+    if AVRO in {route.format.input.type, route.format.output.type}:
+        avro.warm_up()
+        avro_messages.warm_up()
+    if route.format.input.type != AVRO:
+        CODECS[route.format.input.type](route.schema, MAX_EVENT_BYTES, LARGEST_MESSAGE, PersonKey.random()).decode(
+            nothing
+        )

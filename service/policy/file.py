@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 
 from microdata import Show
 from privacy import ATTACKS
-from service.codec import CODECS, DEFAULT_FORMAT
+from service.codec import DEFAULT_FORMAT, format_names
 
 DEFAULT = "records"
 """The kind of data of a policy that names none."""
@@ -42,6 +42,48 @@ def _topic(value: str) -> str:
 Topic: TypeAlias = Annotated[str, AfterValidator(_topic)]
 
 
+def _format_name(name: str) -> str:
+    if name not in format_names():
+        raise PydanticCustomError("format", "must be one of {known}", {"known": ", ".join(format_names())})
+    return name
+
+
+FormatName: TypeAlias = Annotated[
+    str, AfterValidator(_format_name), Field(json_schema_extra=lambda schema: schema.update(enum=list(format_names())))
+]
+
+
+class TopicFormatSection(Section):
+    """How the records of one topic are written."""
+
+    type: FormatName = Field(description="the format")
+    schema_: FieldName | None = Field(
+        None,
+        alias="schema",
+        description="file with the schema: records have nothing in front of them then, and no registry is asked",
+    )
+    subject: FieldName | None = Field(None, description="where the registry has the schemas; TOPIC-value if left out")
+    record: FieldName | None = Field(None, description="name of the input's records, where the topic has others too")
+    register_: bool = Field(
+        default=True, alias="register", description="whether the output's schema is registered, or has to be there"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.type == DEFAULT_FORMAT and self.model_fields_set != {"type"}:
+            raise PydanticCustomError("format", "json has no schema: leave schema, subject, record and register out")
+        if self.schema_ is not None and self.subject is not None:
+            raise PydanticCustomError("format", "a schema comes from a file or from a subject; leave one of them out")
+        return self
+
+
+class FormatSection(Section):
+    """How the records of the two topics are written."""
+
+    input: FormatName | TopicFormatSection = Field(DEFAULT_FORMAT, description="of the raw records")
+    output: FormatName | TopicFormatSection = Field(DEFAULT_FORMAT, description="of what leaves")
+
+
 class StreamSection(Section):
     """Where a stream comes from and goes to."""
 
@@ -50,10 +92,8 @@ class StreamSection(Section):
     emit: Literal["clusters", "tuples"] = Field(
         "clusters", description="one message per cluster, or one flat record per row without the cluster's id"
     )
-    format: str = Field(
-        DEFAULT_FORMAT,
-        description="how the records of both topics are written",
-        json_schema_extra=lambda schema: schema.update(enum=list(CODECS)),
+    format: FormatName | FormatSection = Field(
+        DEFAULT_FORMAT, description="how the records of both topics are written, or of each"
     )
     start: Literal["earliest", "latest"] | None = Field(
         None, description="where the very first start begins; has no default because both are wrong for somebody"
@@ -62,13 +102,6 @@ class StreamSection(Section):
     allow_compacted: bool = Field(
         default=False, description="accept an input topic whose cleanup policy may remove records that are still held"
     )
-
-    @field_validator("format")
-    @classmethod
-    def _is_known(cls, name: str) -> str:
-        if name not in CODECS:
-            raise PydanticCustomError("format", "must be one of {known}", {"known": ", ".join(CODECS)})
-        return name
 
     @model_validator(mode="after")
     def _topics_differ(self) -> Self:

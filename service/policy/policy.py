@@ -11,11 +11,12 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from microdata import InfeasibleError, SchemaError, Show, Words, missing_extensions, system_words
-from service.codec import DEFAULT_FORMAT
+from service.codec import Format
 from service.policy.data import Beside, DataKind, kind_of, policy_file
 from service.policy.errors import PolicyError, PolicyProblem, dotted, shown, unknown_name
 from service.policy.file import AttackSection, ReleasesSection, StreamSection, TableSection
 from service.policy.fingerprint import fingerprint
+from service.policy.formats import format_of
 from service.policy.purposes import choose, completed, guarantee_for
 from service.policy.text import parse_text, read_policy_text
 from service.policy.validation import validated
@@ -48,6 +49,8 @@ class Policy:
     """Of what the tables are, where all that is released of it is written down."""
     attacks: Mapping[str, float] = field(default_factory=dict)
     """On which share of the rows of a table each attack may succeed."""
+    format: Format = field(default_factory=Format)
+    """How the records of a stream's topics are written."""
 
     @property
     def show(self) -> Show:
@@ -115,9 +118,9 @@ class Policy:
     def _fingerprint(self) -> str:
         guarantee = {"algorithm": self.algorithm_name, **self.parameters.model_dump(mode="json")}
         route = self.stream.model_dump(include={"input", "output", "emit"}) if self.stream else {}
-        if self.stream and self.stream.format != DEFAULT_FORMAT:
-            # Only where it is given: policies without keep their fingerprint.
-            route["format"] = self.stream.format
+        if self.format != Format():
+            # Only where it is another: policies without keep their fingerprint.
+            route["format"] = self.format.identity()
         return fingerprint(self.data.name, self.data.identity(self.schema), guarantee, route, self.show)
 
     def fingerprint(self) -> str:
@@ -151,6 +154,7 @@ def parse_policy(
         wrong: list[PolicyProblem] = []
         _parameters(completed(file.guarantee, section), kind, wrong)
         problems.extend(one._replace(path=f"purposes.{name} ({one.path})") for one in wrong)
+    topics = Format() if file.stream is None else format_of(file.stream.format, Beside(base, sent), problems)
     if problems or schema is None or parameters is None:
         raise PolicyError(problems)
     policy = Policy(
@@ -166,6 +170,7 @@ def parse_policy(
         file.purpose,
         file.releases,
         {name: one.most if isinstance(one, AttackSection) else one for name, one in file.attacks.items()},
+        topics,
     )
     problems.extend(_contradictions(policy))
     if problems:

@@ -15,7 +15,9 @@ class RegistrySettings(BaseSettings):
     )
 
     url: str | None = Field(
-        None, description="where its API begins; Apicurio's is below /apis/ccompat/v7", pattern=r"^https?://[^/@]+(/[^@]*)?$"
+        None,
+        description="where its API begins; Apicurio's is below /apis/ccompat/v7",
+        pattern=r"^https?://[^/@]+(/[^@]*)?$",
     )
     username: str | None = Field(None, description="for basic authentication")
     password: SecretStr | None = Field(None, description="for basic authentication")

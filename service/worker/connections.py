@@ -6,11 +6,15 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 
 from microdata import PersonKey
-from service.codec import CODECS
+from service.codec import Codec, codec_of
 from service.kafka import Client, FinalError, KafkaError, Partition, Reader, reach
 from service.publishing.messages import MessageEncoder
+from service.registry import Registry, RegistrySettings
+from service.settings import settings_of
+from service.worker.asking import AskingCodec, asking
 from service.worker.heard import HeardReader
 from service.worker.metrics import Metrics
 from service.worker.restoring import Restorer
@@ -40,6 +44,7 @@ class Connections:
         self._metrics = metrics
         # Rows that wait and rows that come must agree about persons, however often the codec is made anew meanwhile.
         self._person_key = PersonKey.random()
+        self._registry: Registry | None = None
         self._opened = ExitStack()
         self._is_open = False
 
@@ -69,16 +74,22 @@ class Connections:
         stream, settings = self._stream, self._settings
         with closing(self.client.admin()) as admin:
             self.topics = prepare(admin, stream, settings, self.client.largest_request)
+        self.codec = self._codec()
         if not self._is_open:
             self._open_readers()
-        self.codec = CODECS[stream.format](
-            stream.schema, settings.max_event_bytes, self.topics.message_bytes, self._person_key
-        )
         partitions = self.topics.output_partitions
         self.messages = MessageEncoder(stream.schema, self.codec, stream.emit, partitions, show=stream.show)
         self.restorer = Restorer(
             stream, self.topics, self.consumer, self._reader, self._dirty_reader, self.codec, settings
         )
+
+    def _codec(self) -> Codec:
+        if self._stream.format.needs_registry and self._registry is None:
+            self._registry = Registry(settings_of(RegistrySettings, {}))
+        route = replace(self._stream.route, registry=self._registry)
+        with asking():
+            made = codec_of(route, self._settings.max_event_bytes, self.topics.message_bytes, self._person_key)
+        return AskingCodec(made)
 
     def close(self) -> None:
         """Let go of all of them."""

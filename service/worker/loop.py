@@ -17,7 +17,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -79,6 +79,7 @@ class Worker:
         self._clock = clock
         self._stop = threading.Event()
         self._reading = Trouble("reading the input", metrics)
+        self._decoding = Trouble("asking the schema registry", metrics)
         self._measuring = Trouble("measuring the lag", metrics)
         owner = f"{stream.group}.{settings.instance or secrets.token_hex(8)}"
         self._connections = Connections(stream, client, settings, metrics)
@@ -141,10 +142,9 @@ class Worker:
         batches = self._poll(timeout, self._settings.poll_records)
         running = self._owned.running
         ours = [batch for batch in batches if batch.partition in running]
-        for batch in ours:
-            self._decode_and_push(batch)
+        taken = self._decode_all(ours, timeout)
         self.metrics.polled(self._connections.consumer.assignment(), running, self._owned.stopped)
-        return sum(map(len, ours))
+        return taken
 
     def _poll(self, timeout: float, most: int) -> list[RecordBatch]:
         """What the input has, from partitions that are ours; those that are new are taken over first."""
@@ -198,6 +198,35 @@ class Worker:
         self._connections.consumer.seek(partition, low)
 
     # -- decode, push ------------------------------------------------------------------------------------------------
+
+    def _decode_all(self, batches: Sequence[RecordBatch], timeout: float) -> int:
+        """The number of records that were taken. Those whose schema nobody tells now are taken later."""
+        taken, waiting = 0, set[Partition]()
+        for batch in batches:
+            if batch.partition in waiting:
+                continue
+            try:
+                self._decode_and_push(batch)
+                taken += len(batch)
+            except RetriableError as error:
+                waiting.add(batch.partition)
+                self._decoding.note(error)
+                self._put_back(batch)
+        if waiting:
+            self._stop.wait(min(timeout, self._decoding.pause))
+        elif batches:
+            self._decoding.over()
+        return taken
+
+    def _put_back(self, batch: RecordBatch) -> None:
+        """Have the next poll begin with this batch again."""
+        try:
+            self._connections.consumer.seek(batch.partition, int(batch.offsets[0]))
+        except FinalError:
+            raise
+        except KafkaError as error:
+            self._reading.note(error)
+            self._owned.let_go(batch.partition)
 
     def _decode_and_push(self, batch: RecordBatch) -> None:
         """The engine decides in its own thread; what it decides is `fresh` until a transaction has committed it."""

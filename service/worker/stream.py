@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from microdata import InfeasibleError, Schema, Show
 from privacy import Model
-from service.codec import DEFAULT_FORMAT, Emit
+from service.codec import Emit, Format, Route
 from service.policy import Policy, PolicyError, PolicyProblem
 from service.worker.settings import WorkerSettings
 from stream_algos import Engine
@@ -27,8 +27,8 @@ class Stream:
     """Makes an empty engine, one per input partition."""
     fingerprint: str
     start: Literal["earliest", "latest"]
-    format: str = DEFAULT_FORMAT
-    """How records are written: a name in `CODECS`."""
+    format: Format = field(default_factory=Format)
+    """How the records of both topics are written."""
     emit: Emit = "clusters"
     show: Show = "interval"
     """How a cluster is published."""
@@ -44,6 +44,11 @@ class Stream:
     def group(self) -> str:
         """The consumer group of its workers."""
         return f"portcullis.{self.name}"
+
+    @property
+    def route(self) -> Route:
+        """What its codec is made for."""
+        return Route(self.schema, self.format, self.input, self.output, self.emit, self.show)
 
     @property
     def state_topic(self) -> str:
@@ -105,7 +110,7 @@ def stream_of(policy: Policy, settings: WorkerSettings) -> Stream:
         engine=lambda: policy.engine(asked=asked),
         fingerprint=policy.fingerprint(),
         start=route.start,
-        format=route.format,
+        format=policy.format,
         emit=route.emit,
         show=policy.show,
         dead_letters=route.dead_letters,

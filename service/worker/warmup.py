@@ -7,8 +7,7 @@ import gc
 import numpy as np
 import pyarrow as pa
 
-from microdata import PersonKey
-from service.codec import CODECS, LARGEST_MESSAGE, MAX_EVENT_BYTES
+from service import codec
 from service.kafka import Partition, RecordBatch
 from service.publishing.gate import Gate
 from service.publishing.rows import Rows
@@ -42,8 +41,7 @@ def warm_up(stream: Stream) -> None:
     rows = Rows(batch.positions, batch.times, batch.persons, batch.quasi, batch.sensitive, public)
     Gate(schema, stream.models).passes(Release.concat(releases), rows, {})
     nothing = np.zeros(1, np.int64)
-    codec = CODECS[stream.format](schema, MAX_EVENT_BYTES, LARGEST_MESSAGE, PersonKey.random())
-    codec.decode(RecordBatch(Partition(stream.input, 0), nothing, nothing, [None], [b"{}"]))
+    codec.warm_up(stream.route, RecordBatch(Partition(stream.input, 0), nothing, nothing, [None], [b"{}"]))
 
 
 def spare_the_collector() -> None:

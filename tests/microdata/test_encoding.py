@@ -388,5 +388,8 @@ def test_codes_are_stable_and_complete() -> None:
         (14, "not_an_interval"),
         (15, "unknown_label"),
         (16, "not_exact"),
+        (17, "malformed"),
+        (18, "unknown_schema"),
+        (19, "other_schema"),
     ]
     assert all(reason.sentence for reason in Reason)

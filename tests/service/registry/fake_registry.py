@@ -83,8 +83,8 @@ class FakeRegistry:
         if self.needs is not None and authorization != self.needs:
             return 401, b"{}"
         match path.removeprefix("/api/").split("/"):
-            case ["schemas", "ids", number] if int(number) in self.schemas:
-                return self._said(self.schemas[int(number)])
+            case ["schemas", "ids", asked] if int(asked) in self.schemas:
+                return self._said(self.schemas[int(asked)])
             case ["subjects", subject, "versions", version] if subject in self.subjects and method == "GET":
                 place = -1 if version == "latest" else int(version) - 1
                 number = self.subjects[subject][place]

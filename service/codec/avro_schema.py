@@ -1,0 +1,361 @@
+"""Avro schemas: what is in their JSON, where declared fields are in them, and what columns they become.
+
+A schema comes from a registry or a file, so it may be anything: whatever is not a schema raises `AvroSchemaError`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from service.codec._avro_kernels import (
+    ARRAY,
+    BOOLEAN,
+    BYTES,
+    DOUBLE,
+    ENUM,
+    FIXED,
+    FLOAT,
+    INT,
+    LONG,
+    MAP,
+    NULL,
+    RECORD,
+    UNION,
+    Program,
+)
+
+_PLAIN = {
+    "null": NULL,
+    "boolean": BOOLEAN,
+    "int": INT,
+    "long": LONG,
+    "float": FLOAT,
+    "double": DOUBLE,
+    "bytes": BYTES,
+    "string": BYTES,
+}
+_OTHERS = {"array", "map", "record", "error", "enum", "fixed"}
+_MOST_TYPES = 20_000
+_MOST_SIZE = 1 << 20
+MOST_DIGITS = 18
+"""Of a decimal."""
+MISSING = object()
+"""The default of a field that has none."""
+
+
+class AvroSchemaError(ValueError):
+    """Not a schema, or one that is too large; what is wrong with it."""
+
+
+@dataclass(eq=False)
+class Type:
+    """One type. Records may hold themselves."""
+
+    name: str
+    """As Avro has it: `int`, `record` …"""
+    kind: int
+    full_name: str = ""
+    logical: str = ""
+    size: int = 0
+    """Of a fixed type."""
+    symbols: tuple[str, ...] = ()
+    digits: tuple[int, int] = (0, 0)
+    """Precision and scale of a decimal."""
+    inner: list[Type] = field(default_factory=list)
+    """Branches of a union, values of a map or list, types of a record's fields."""
+    fields: list[Field] = field(default_factory=list)
+
+    def choices(self) -> list[Type]:
+        """What a value may be, besides null."""
+        return [each for each in (self.inner if self.kind == UNION else [self]) if each.kind != NULL]
+
+    def own_name(self) -> str:
+        """The name without its namespace."""
+        return self.full_name.rpartition(".")[2]
+
+
+@dataclass(eq=False)
+class Field:
+    """One field of a record."""
+
+    name: str
+    type: Type
+    default: Any = MISSING
+    aliases: tuple[str, ...] = ()
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    """All that the schema says of it."""
+
+
+def parse(text: str, references: Sequence[str] = ()) -> Type:
+    """The type that this text is; names may come from the texts that it refers to."""
+    names: dict[str, Type] = {}
+    try:
+        for reference in references:
+            _Parser(names).type_of(json.loads(reference), "")
+        return _Parser(names).type_of(json.loads(text), "")
+    except RecursionError:
+        raise AvroSchemaError("is nested too deeply") from None
+    except json.JSONDecodeError:
+        raise AvroSchemaError("is not JSON") from None
+
+
+class _Parser:
+    def __init__(self, names: dict[str, Type]) -> None:
+        self._names = names
+        self._types = 0
+
+    def type_of(self, given: Any, space: str) -> Type:
+        self._types += 1
+        if self._types > _MOST_TYPES:
+            raise AvroSchemaError(f"has more than {_MOST_TYPES} types")
+        if isinstance(given, str):
+            return self._named(given, space)
+        if isinstance(given, list):
+            branches = [self.type_of(each, space) for each in given]
+            if any(each.kind == UNION for each in branches):
+                raise AvroSchemaError("has a union directly inside of a union")
+            return Type("union", UNION, inner=branches)
+        if not isinstance(given, dict):
+            raise AvroSchemaError("has a type that is neither a name, a list nor an object")
+        name = given.get("type")
+        if isinstance(name, dict | list):
+            return self.type_of(name, space)
+        if not isinstance(name, str):
+            raise AvroSchemaError("has an object without a type")
+        if name not in _OTHERS:
+            found = self._named(name, space)
+            return _logical(Type(found.name, found.kind), given) if name in _PLAIN else found
+        if name in {"array", "map"}:
+            inside = self.type_of(given.get("items" if name == "array" else "values"), space)
+            return Type(name, ARRAY if name == "array" else MAP, inner=[inside])
+        return self._new(name, given, space)
+
+    def _named(self, name: str, space: str) -> Type:
+        if name in _PLAIN:
+            return Type(name, _PLAIN[name])
+        for full in (name,) if "." in name or not space else (f"{space}.{name}", name):
+            if full in self._names:
+                return self._names[full]
+        raise AvroSchemaError("names a type that it does not have")
+
+    def _new(self, name: str, given: Mapping[str, Any], space: str) -> Type:
+        own, space = given.get("name"), given.get("namespace", space)
+        if not isinstance(own, str) or not own or not isinstance(space, str):
+            raise AvroSchemaError(f"has a type of kind {name} without a name")
+        if "." in own:
+            space = own.rpartition(".")[0]
+        made = Type(name, RECORD, own if "." in own or not space else f"{space}.{own}")
+        self._names[made.full_name] = made
+        match name:
+            case "fixed":
+                size = given.get("size")
+                if type(size) is not int or not 0 <= size <= _MOST_SIZE:
+                    raise AvroSchemaError("has a fixed type without a size")
+                made.kind, made.size = FIXED, size
+                return _logical(made, given)
+            case "enum":
+                symbols = given.get("symbols")
+                if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
+                    raise AvroSchemaError("has an enumeration without symbols")
+                made.kind, made.symbols = ENUM, tuple(symbols)
+                return made
+        fields = given.get("fields")
+        if not isinstance(fields, list):
+            raise AvroSchemaError("has a record without fields")
+        for each in fields:
+            if not isinstance(each, dict) or not isinstance(each.get("name"), str) or "type" not in each:
+                raise AvroSchemaError("has a field without name or type")
+            inside = self.type_of(each["type"], space)
+            aliases = tuple(alias for alias in each.get("aliases") or () if isinstance(alias, str))
+            made.fields.append(Field(each["name"], inside, each.get("default", MISSING), aliases, each))
+            made.inner.append(inside)
+        return made
+
+
+def _logical(made: Type, given: Mapping[str, Any]) -> Type:
+    """With its logical type, where that is one; Avro passes over others."""
+    logical = given.get("logicalType")
+    if logical in _LOGICAL.get(made.name, {}):
+        made.logical = logical
+    if logical == "decimal" and made.kind in {BYTES, FIXED} and made.name != "string":
+        precision, scale = given.get("precision"), given.get("scale", 0)
+        if type(precision) is int and type(scale) is int and precision > 0 and 0 <= scale <= precision:
+            made.logical, made.digits = "decimal", (precision, scale)
+    return made
+
+
+_LOGICAL: dict[str, dict[str, pa.DataType]] = {
+    "int": {"date": pa.date32(), "time-millis": pa.time32("ms")},
+    "long": {
+        "time-micros": pa.time64("us"),
+        **{f"timestamp-{name}": pa.timestamp(unit, "UTC") for name, unit in
+           (("millis", "ms"), ("micros", "us"), ("nanos", "ns"))},
+        **{f"local-timestamp-{name}": pa.timestamp(unit) for name, unit in
+           (("millis", "ms"), ("micros", "us"), ("nanos", "ns"))},
+    },
+    "string": {"uuid": pa.large_string()},
+}  # fmt: skip
+_ARROW = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.large_binary(),
+    "string": pa.large_string(),
+    "fixed": pa.large_binary(),
+    "enum": pa.large_string(),
+}
+
+
+def arrow_type(one: Type) -> pa.DataType | None:
+    """The column that values of a type become; None for what holds further values, or more digits than we keep."""
+    if one.logical == "decimal":
+        return pa.decimal128(one.digits[0], one.digits[1]) if one.digits[0] <= MOST_DIGITS else None
+    return _LOGICAL.get(one.name, {}).get(one.logical) or _ARROW.get(one.name)
+
+
+# -- where declared fields are -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How records of one schema are read for declared fields."""
+
+    program: Program
+    choices: Mapping[str, list[Type]]
+    """What the value of each declared field may be; those that the schema has."""
+
+
+class _Assembler:
+    """Writes types down as a program; those that hold no declared field once, whoever holds them."""
+
+    def __init__(self, fields: Sequence[str]) -> None:
+        self._numbers = {name: place for place, name in enumerate(fields)}
+        self._nodes: list[list[int]] = []
+        self._inner: list[list[int]] = []
+        self._passed_over: dict[int, int] = {}
+        self.choices: dict[str, list[Type]] = {}
+
+    def add(self, one: Type, below: Mapping[str, str]) -> int:
+        """The node of a type in which these fields are looked for, by their path in it; '' is the type itself."""
+        if not below and id(one) in self._passed_over:
+            return self._passed_over[id(one)]
+        number = len(self._nodes)
+        self._nodes.append([one.kind, one.size or len(one.symbols), -1, -1])
+        self._inner.append([])
+        if not below:
+            self._passed_over[id(one)] = number
+        name = below.get("")
+        if name is not None:
+            # Not where it is inside of a union: then each branch is its own choice.
+            below = {}
+            if one.kind == UNION:
+                self._inner[number] = [self.add(each, {"": name}) for each in one.inner]
+                return number
+            self._nodes[number][2] = self._numbers[name]
+            if one.kind != NULL:
+                self._nodes[number][3] = len(self.choices.setdefault(name, []))
+                self.choices[name].append(one)
+        if one.kind == RECORD:
+            inner = [self.add(each.type, _inside(below, each.name)) for each in one.fields]
+        elif one.kind == UNION:
+            inner = [self.add(each, below if each.kind == RECORD else {}) for each in one.inner]
+        else:
+            inner = [self.add(each, {}) for each in one.inner]
+        self._inner[number] = inner
+        return number
+
+    def program(self) -> Program:
+        kinds, sizes, fields, choices = np.array(self._nodes, np.int64).reshape(-1, 4).T
+        counts = np.array([len(each) for each in self._inner], np.int64)
+        first = np.where(counts > 0, np.cumsum(counts) - counts, sizes)
+        inner = np.array([each for inner in self._inner for each in inner] or [0], np.int64)
+        parts = (kinds, first, counts, inner, fields, choices)
+        return Program(*(np.ascontiguousarray(each) for each in parts))
+
+
+def _inside(below: Mapping[str, str], name: str) -> dict[str, str]:
+    """Of paths those that go through this name, without it."""
+    found = {}
+    for path, field_name in below.items():
+        head, _, rest = path.partition(".")
+        if head == name:
+            found[rest] = field_name
+    return found
+
+
+def plan(writer: Type, fields: Sequence[str], reader: Type | None = None) -> Plan:
+    """How records of the writer's schema are read; fields may have another name there that the reader's knows."""
+    assembler = _Assembler(fields)
+    assembler.add(writer, {_path_in(writer, name, reader): name for name in fields})
+    return Plan(assembler.program(), assembler.choices)
+
+
+def _path_in(writer: Type, name: str, reader: Type | None) -> str:
+    """The path of a declared field in the writer's schema: the names there, where the reader's calls them aliases."""
+    there, here, path = [writer], reader, []
+    for part in name.split("."):
+        names = {each.name for one in there for each in one.fields}
+        own = next((each for each in here.fields if each.name == part), None) if here is not None else None
+        called = part
+        if part not in names and own is not None:
+            called = next((alias for alias in own.aliases if alias in names), part)
+        path.append(called)
+        there = [one for each in there for f in each.fields if f.name == called for one in f.type.choices()]
+        here = next((one for one in own.type.choices() if one.kind == RECORD), None) if own is not None else None
+    return ".".join(path)
+
+
+def find(record: Type, name: str) -> list[Type]:
+    """What the value of a (dotted) field may be; nothing where there is no such field."""
+    there = [record]
+    for part in name.split("."):
+        there = [one for each in there for f in each.fields if f.name == part for one in f.type.choices()]
+    return there
+
+
+def default_of(record: Type, name: str) -> tuple[Type, Any] | None:
+    """The type and value of a (dotted) field that is not there, where the schema has a default for it."""
+    *path, last = name.split(".")
+    given: Any = MISSING
+    for part in path:
+        own = _field(record, part)
+        if own is None:
+            return None
+        given = _below(given, part, own.default)
+        inside = next((one for one in own.type.choices() if one.kind == RECORD), None)
+        if inside is None or given is None:
+            return None
+        record = inside
+    own = _field(record, last)
+    given = MISSING if own is None else _below(given, last, own.default)
+    if own is None or given is MISSING or given is None:
+        return None
+    # The default of a union is of its first branch.
+    return next(((one, given) for one in own.type.choices()), None)
+
+
+def _below(given: Any, name: str, default: Any) -> Any:
+    return given.get(name, default) if isinstance(given, dict) else default
+
+
+def _field(record: Type, name: str) -> Field | None:
+    return next((each for each in record.fields if each.name == name), None)
+
+
+def leaves(record: Type, above: str = "", depth: int = 0) -> Iterator[tuple[str, Field]]:
+    """Every field that is no record, by its (dotted) name."""
+    for each in record.fields:
+        name = f"{above}{each.name}"
+        inside = [one for one in each.type.choices() if one.kind == RECORD]
+        if not inside:
+            yield name, each
+        elif depth < 8:
+            yield from leaves(inside[0], f"{name}.", depth + 1)

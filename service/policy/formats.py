@@ -1,0 +1,47 @@
+"""The formats that a policy names for its topics, with the schemas that it has in files."""
+
+from __future__ import annotations
+
+from service.codec import Format, TopicFormat
+from service.policy.data import Beside
+from service.policy.errors import PolicyProblem
+from service.policy.file import FormatSection, TopicFormatSection
+
+_MOST_BYTES = 1 << 20
+"""Of a schema."""
+
+
+def format_of(given: str | FormatSection, beside: Beside, problems: list[PolicyProblem]) -> Format:
+    """How the records of both topics are written; what cannot be read is added to `problems`."""
+    if isinstance(given, str):
+        return Format(TopicFormat(given), TopicFormat(given))
+    return Format(
+        _topic_format(given.input, "stream.format.input", beside, problems),
+        _topic_format(given.output, "stream.format.output", beside, problems),
+    )
+
+
+def _topic_format(
+    given: str | TopicFormatSection, at: str, beside: Beside, problems: list[PolicyProblem]
+) -> TopicFormat:
+    if isinstance(given, str):
+        return TopicFormat(given)
+    text = None
+    if given.schema_ is not None:
+        text = _text(given.schema_, beside)
+        if text is None:
+            problems.append(
+                PolicyProblem(f"{at}.schema", "no such file beside the policy, or above 1 MB", given.schema_)
+            )
+    return TopicFormat(given.type, text, given.subject, given.record, given.register_)
+
+
+def _text(name: str, beside: Beside) -> str | None:
+    """The file of this name beside the policy, or sent along with it."""
+    if beside.base is None:
+        return (beside.sent or {}).get(name)
+    path = beside.base / name
+    try:
+        return path.read_text("utf-8") if path.stat().st_size <= _MOST_BYTES else None
+    except (OSError, UnicodeDecodeError):
+        return None

@@ -1,0 +1,114 @@
+"""Confluent's own serializers on both sides of a worker, on a real Kafka with a real registry."""
+
+import contextlib
+import dataclasses
+import json
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from service.codec import Format, TopicFormat
+from tests.service.kafka.worker_world import Town
+from tests.service.kafka.world import World
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of what it imports
+    from confluent_kafka.schema_registry import SchemaRegistryClient
+    from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+    from confluent_kafka.serialization import MessageField, SerializationContext
+
+pytestmark = [
+    pytest.mark.needs_tool("kafka"),
+    pytest.mark.needs_tool("registry"),
+    pytest.mark.xdist_group("registry"),
+]
+CITY = {"type": "enum", "name": "City", "symbols": ["a", "b", "c"]}
+FIRST = {
+    "type": "record",
+    "name": "Purchase",
+    "fields": [
+        {"name": "who", "type": "string"},
+        {"name": "age", "type": ["null", "int"], "default": None},
+        {"name": "city", "type": CITY},
+        {"name": "item", "type": "string"},
+        {"name": "trace", "type": "long"},
+    ],
+}
+SECOND = {**FIRST, "fields": [*FIRST["fields"], {"name": "secret", "type": ["null", "string"], "default": None}]}
+
+
+class Shop:
+    """A town whose topics are Avro, and somebody else's programs that write and read them."""
+
+    def __init__(self, town: Town, url: str) -> None:
+        both = Format(TopicFormat("avro"), TopicFormat("avro"))
+        self.town = town
+        town.stream = dataclasses.replace(town.stream, format=both)
+        self._registry = SchemaRegistryClient({"url": url})
+        self._read = AvroDeserializer(self._registry)
+
+    def serialized(self, schema: Any, *numbers: int, **more: Any) -> list[bytes]:
+        write = AvroSerializer(self._registry, json.dumps(schema))
+        context = SerializationContext(self.town.stream.input, MessageField.VALUE)
+        return [write(purchase(number, **more), context) for number in numbers]
+
+    def clusters(self) -> list[Any]:
+        context = SerializationContext(self.town.stream.output, MessageField.VALUE)
+        return [self._read(value, context) for value in self.town.values(self.town.stream.output)]
+
+    def traces(self) -> list[int]:
+        return sorted(row["trace"] for cluster in self.clusters() for row in cluster["rows"])
+
+
+def purchase(number: int, **more: Any) -> dict[str, Any]:
+    fields = {"who": f"p{number}", "age": number % 100, "city": "abc"[number % 3], "item": "xy"[number % 2]}
+    return {**fields, "trace": number, **more}
+
+
+@pytest.fixture(params=["kafka-python", "confluent-kafka"])
+def shop(
+    request: pytest.FixtureRequest, real_bootstrap: str, real_registry: Any, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Shop]:
+    monkeypatch.setenv("PORTCULLIS_REGISTRY_URL", real_registry.url)
+    monkeypatch.setenv("PORTCULLIS_REGISTRY_TIMEOUT", "2")
+    with contextlib.ExitStack() as stack:
+        made = Shop(Town(World(request.param, real_bootstrap, stack)), real_registry.url)
+        stack.callback(made.town.stop)
+        yield made
+
+
+def test_what_a_serializer_writes_a_deserializer_reads_as_clusters(shop: Shop) -> None:
+    shop.town.feed(*shop.serialized(FIRST, *range(30)), b"?", b"\0\0\x7f\0\0junk")
+    shop.town.feed(*shop.serialized(SECOND, *range(30, 60), secret="undeclared"))
+    worker = shop.town.start()
+    shop.town.until(lambda: len(shop.traces()) + worker.metrics.status()["gauges"]["pending"] == 60)
+    shop.town.stop()
+    assert len(set(shop.traces())) == len(shop.traces()) >= 57
+    for cluster in shop.clusters():
+        assert len(cluster["rows"]) >= 3
+        age = cluster["generalization"]["age"]
+        assert all(age["low"] <= row["trace"] % 100 <= age["high"] for row in cluster["rows"])
+        assert "secret" not in cluster["rows"][0]
+    letters = [json.loads(value)["reason"] for value in shop.town.values(shop.town.stream.dead_letters or "")]
+    assert letters == ["malformed", "unknown_schema"]
+
+
+def test_without_a_registry_a_worker_and_its_successor_wait_and_lose_nothing(shop: Shop, real_registry: Any) -> None:
+    first, second = shop.serialized(FIRST, *range(10)), shop.serialized(SECOND, *range(10, 40), secret="x")
+    shop.town.feed(*first)
+    worker = shop.town.start()
+    shop.town.until(shop.traces)
+    real_registry.pause()
+    try:
+        shop.town.feed(*second)
+        shop.town.until(lambda: "asking the schema registry" in (worker.metrics.unready() or ""))
+        shop.town.stop()
+        after = shop.town.start()
+        shop.town.until(lambda: "schema registry" in (after.metrics.unready() or ""))
+    finally:
+        real_registry.go_on()
+    shop.town.until(lambda: len(shop.traces()) + after.metrics.status()["gauges"]["pending"] == 40)
+    assert len(set(shop.traces())) == len(shop.traces())
+    assert not shop.town.values(shop.town.stream.dead_letters or "")
