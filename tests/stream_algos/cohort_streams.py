@@ -91,7 +91,7 @@ RETURNING: list[tuple[str, float]] = [
 
 def engine(seed: int, k: int = 3, tuples: int = 60, schema: Schema = SCHEMA, **given: Any) -> Cohorts:
     """Cohorts with repeatable words."""
-    asked = {"company": "standing", **given}
+    asked = {"company": "standing", "founders": 2 * k, **given}
     return Cohorts(schema, words=seeded_words(seed), k=k, delay={"tuples": tuples}, **asked)
 
 
