@@ -86,7 +86,7 @@ def _contains(state: State, side: int, node: int, lo: NDArray[np.float64], hi: N
     """Whether a box of a node (the published or the joining one) contains a range of values."""
     boxes = state.boxes
     for attribute in range(len(lo)):
-        if lo[attribute] < boxes[side, node, attribute] or hi[attribute] > boxes[side + 1, node, attribute]:
+        if lo[attribute] < boxes[node, side, attribute] or hi[attribute] > boxes[node, side + 1, attribute]:
             return False
     return True
 
@@ -175,8 +175,8 @@ def _moved(
     node, nodes = state.persons[person, NODE], state.nodes
     grown = np.empty((2, len(row)))
     for attribute in range(len(row)):
-        lo = min(state.boxes[P_LO, node, attribute], row[attribute])
-        hi = max(state.boxes[P_HI, node, attribute], row[attribute])
+        lo = min(state.boxes[node, P_LO, attribute], row[attribute])
+        hi = max(state.boxes[node, P_HI, attribute], row[attribute])
         grown[0, attribute], grown[1, attribute] = widened_range(space, attribute, lo, hi)
     loss = box_loss(space, grown[0], grown[1])
     cheap = (loss - state.sizes[node, LOSS]) * nodes[node, COUNT] < 1.0 or nodes[node, COUNT] <= rules.k
@@ -184,8 +184,8 @@ def _moved(
         discount(state, person)
         state.persons[person, ROLE] = DISMISSED
         return
-    copy(state.boxes[P_LO, node], grown[0])
-    copy(state.boxes[P_HI, node], grown[1])
+    copy(state.boxes[node, P_LO], grown[0])
+    copy(state.boxes[node, P_HI], grown[1])
     state.sizes[node, LOSS] = loss
     if nodes[node, SHOWN]:
         state.ids[node, PARENT] = state.ids[node, ID]
@@ -220,7 +220,8 @@ def _again(
         if state.values[person, attribute] != quasi[index, attribute]:
             return False
     persons[person, SEEN] = position
-    state.times[person] = time
+    if rules.memory < np.inf:
+        state.times[person] = time
     if rules.most:
         show(state, rules, person, codes[index])
     add(out, position, quasi, index)

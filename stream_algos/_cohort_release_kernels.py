@@ -75,8 +75,8 @@ def behind(state: State, node: int) -> int:
     boxes = state.boxes
     for attribute in range(boxes.shape[2]):
         if (
-            boxes[J_LO, node, attribute] < boxes[P_LO, node, attribute]
-            or boxes[J_HI, node, attribute] > boxes[P_HI, node, attribute]
+            boxes[node, J_LO, attribute] < boxes[node, P_LO, attribute]
+            or boxes[node, J_HI, attribute] > boxes[node, P_HI, attribute]
         ):
             return 0
     return state.nodes[node, COUNT]
@@ -89,8 +89,8 @@ def close(state: State, out: Output, node: int, reached: int) -> None:
     out.ids[cluster, ID] = state.ids[node, ID]
     out.ids[cluster, PARENT] = state.ids[node, PARENT]
     for attribute in range(out.boxes.shape[2]):
-        out.boxes[0, cluster, attribute] = state.boxes[P_LO, node, attribute]
-        out.boxes[1, cluster, attribute] = state.boxes[P_HI, node, attribute]
+        out.boxes[0, cluster, attribute] = state.boxes[node, P_LO, attribute]
+        out.boxes[1, cluster, attribute] = state.boxes[node, P_HI, attribute]
     out.facts[cluster, 0] = state.nodes[node, SHOWN]
     out.facts[cluster, 1] = behind(state, node)
     out.facts[cluster, 2] = reached
@@ -161,8 +161,8 @@ def accompany(state: State, slot: int, node: int) -> None:
     state.persons[person, HELD] += 1
     state.slots[slot, PLACE] = COMPANY
     state.slots[slot, BEHIND] = behind(state, node)
-    copy(state.covers[slot, 0], state.boxes[P_LO, node])
-    copy(state.covers[slot, 1], state.boxes[P_HI, node])
+    copy(state.covers[slot, 0], state.boxes[node, P_LO])
+    copy(state.covers[slot, 1], state.boxes[node, P_HI])
 
 
 @kernel

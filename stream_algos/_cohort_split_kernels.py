@@ -213,10 +213,10 @@ def _settle(
         for one in own:
             lo, hi = min(lo, divided.lo[one, attribute]), max(hi, divided.hi[one, attribute])
         lo, hi = widened_range(space, attribute, lo, hi)
-        boxes[P_LO, node, attribute], boxes[P_HI, node, attribute] = lo, hi
-        boxes[J_LO, node, attribute] = max(lo, boxes[J_LO, top, attribute])
-        boxes[J_HI, node, attribute] = min(hi, boxes[J_HI, top, attribute])
-    state.sizes[node, LOSS] = box_loss(space, boxes[P_LO, node], boxes[P_HI, node])
+        boxes[node, P_LO, attribute], boxes[node, P_HI, attribute] = lo, hi
+        boxes[node, J_LO, attribute] = max(lo, boxes[top, J_LO, attribute])
+        boxes[node, J_HI, attribute] = min(hi, boxes[top, J_HI, attribute])
+    state.sizes[node, LOSS] = box_loss(space, boxes[node, P_LO], boxes[node, P_HI])
     state.ids[node, PARENT] = state.ids[top, ID] if nodes[top, SHOWN] else state.ids[top, PARENT]
     state.ids[node, ID] = word(out)
     nodes[node, MADE] = state.meta[AT]
@@ -277,7 +277,7 @@ def divide(state: State, out: Output, space: Geometry, rules: Rules) -> None:
         top = _new_node(state)
         state.ids[top, PARENT] = 0
         for attribute in range(width):
-            boxes[J_LO, top, attribute], boxes[J_HI, top, attribute] = -np.inf, np.inf
+            boxes[top, J_LO, attribute], boxes[top, J_HI, attribute] = -np.inf, np.inf
         nodes[top, AFTER] = meta[ROOT]
         meta[ROOT] = top
         meta[POOLED_PERSONS] = 0
@@ -310,8 +310,8 @@ def divide(state: State, out: Output, space: Geometry, rules: Rules) -> None:
             left, right = nodes[node, LEFT], nodes[node, RIGHT]
             if left != NONE:
                 for attribute in range(width):
-                    boxes[J_LO, node, attribute] = min(boxes[J_LO, left, attribute], boxes[J_LO, right, attribute])
-                    boxes[J_HI, node, attribute] = max(boxes[J_HI, left, attribute], boxes[J_HI, right, attribute])
+                    boxes[node, J_LO, attribute] = min(boxes[left, J_LO, attribute], boxes[right, J_LO, attribute])
+                    boxes[node, J_HI, attribute] = max(boxes[left, J_HI, attribute], boxes[right, J_HI, attribute])
         if rules.present:
             for slot in waiting:
                 accompany(state, slot, persons[state.slots[slot, PERSON], NODE])

@@ -28,7 +28,7 @@ list, members at which a split is tried next, whether its box has grown and nobo
 wait for that, the position at which the box was made, whether a row left with it, and the next root."""
 
 P_LO, P_HI, J_LO, J_HI = range(4)
-"""First index of `State.boxes`: the published box and the joining box."""
+"""Second index of `State.boxes`: the published box and the joining box of a node."""
 
 ID, PARENT = range(2)
 """Columns of `State.ids`: of the published box, and of the one that the cohort published before (0 for none)."""
@@ -139,7 +139,7 @@ def new_state(schema: Schema, rules: Rules, persons: int, pool: int, nodes: int,
         pool=np.zeros(pool, np.int64),
         hulls=np.zeros((2, pool, width)),
         nodes=np.zeros((nodes, 11), np.int64),
-        boxes=np.zeros((4, nodes, width)),
+        boxes=np.zeros((nodes, 4, width)),
         sizes=np.zeros((nodes, 2)),
         ids=np.zeros((nodes, 2), np.uint64),
         slots=slots,

@@ -313,7 +313,7 @@ class Cohorts(Engine):
         state = self._state
         nodes = state.nodes[: state.meta[NODES]]
         shown = np.flatnonzero((nodes[:, LEFT] == NONE) & (nodes[:, SHOWN] == 1))
-        return state.ids[shown, ID], state.boxes[P_LO, shown], state.boxes[P_HI, shown]
+        return state.ids[shown, ID], state.boxes[shown, P_LO], state.boxes[shown, P_HI]
 
     def snapshot(self) -> Snapshot:
         """All that is known of persons and cohorts, and which rows wait. It holds values: keep it as a secret."""
@@ -394,7 +394,7 @@ class Cohorts(Engine):
         persons, pool, nodes = (int(state.meta[entry]) for entry in (PERSONS, POOLED_PERSONS, NODES))
         contents = {name: getattr(state, name)[:persons] for name in ("persons", "times", "values", "shown")}
         contents |= {name: getattr(state, name)[:nodes] for name in ("nodes", "sizes", "ids")}
-        contents |= {"pool": state.pool[:pool], "hulls": state.hulls[:, :pool], "boxes": state.boxes[:, :nodes]}
+        contents |= {"pool": state.pool[:pool], "hulls": state.hulls[:, :pool], "boxes": state.boxes[:nodes]}
         return contents | {"meta": state.meta, **{name: getattr(state, name)[waiting] for name in self._of_slots()}}
 
     def _of_slots(self) -> tuple[str, ...]:
@@ -425,8 +425,7 @@ class Cohorts(Engine):
         state = self._new_state(waiting, persons, pool, nodes + more)
         for name in ("persons", "times", "values", "shown", "pool", "nodes", "sizes", "ids", *self._of_slots()):
             getattr(state, name)[: len(contents[name])] = contents[name]
-        for name in ("hulls", "boxes"):
-            getattr(state, name)[:, : contents[name].shape[1]] = contents[name]
+        state.boxes[:nodes], state.hulls[:, :pool] = contents["boxes"], contents["hulls"]
         state.meta[:] = contents["meta"]
         state.meta[[BEGIN, END, WAITING]] = 0, waiting, waiting
         state.quasi[:waiting], state.codes[:waiting] = quasi, codes

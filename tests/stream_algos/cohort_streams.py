@@ -205,8 +205,8 @@ BROKEN = (
     Break(
         "the hull of rows instead of their cohorts' boxes",
         lambda seed: people(seed, moving=0.0),
-        "    copy(state.covers[slot, 0], state.boxes[P_LO, node])\n"
-        "    copy(state.covers[slot, 1], state.boxes[P_HI, node])\n",
+        "    copy(state.covers[slot, 0], state.boxes[node, P_LO])\n"
+        "    copy(state.covers[slot, 1], state.boxes[node, P_HI])\n",
         "    copy(state.covers[slot, 0], state.quasi[slot])\n    copy(state.covers[slot, 1], state.quasi[slot])\n",
         "present",
     ),

@@ -71,7 +71,7 @@ def assert_sound(one: Cohorts) -> None:
         if state.nodes[node, kernels.LEFT] != NONE:
             continue
         own = np.flatnonzero((persons[:, kernels.ROLE] == kernels.MEMBER) & (persons[:, kernels.NODE] == node))
-        low, high, join_low, join_high = state.boxes[:, node]
+        low, high, join_low, join_high = state.boxes[node]
         assert state.nodes[node, kernels.COUNT] == len(own)
         assert (state.values[own] >= low).all()
         assert (state.values[own] <= high).all()
@@ -286,7 +286,7 @@ def test_what_cannot_work_is_refused() -> None:
 
 def test_nothing_leaves_where_somebody_could_join_outside_of_the_published_box() -> None:
     made, _ = founded(30, 33)
-    made._state.boxes[kernels.J_HI, 0] = 34.0
+    made._state.boxes[0, kernels.J_HI] = 34.0
     with pytest.raises(GuaranteeError, match="fewer than k"):
         made.push(rows((0, 30), start=3))
 
