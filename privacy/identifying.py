@@ -36,8 +36,8 @@ CLOSEST = 5
 """Sets below α that are told where none reaches it."""
 EFFORT = 20_000_000_000
 """Rows that are looked at in all, each time counted."""
-LOOKED_AT = 1 << 20
-"""Rows up to which all are looked at; of more than twice as many, about so many."""
+LOOKED_AT = 1 << 18
+"""Of more than four times as many rows, about so many are looked at."""
 _ALL = (1 << 64) - 1
 _NOBODY = np.empty(0, np.int64)
 _EVERY_ROW = np.empty(0, np.int32)
@@ -204,7 +204,7 @@ class _Looking:
         self, data: FieldKeys, person: str | None, share: float, size: int, population: int | None, looked_at: int
     ) -> None:
         self.count, self.share, self.size, self.population = len(data), share, size, population
-        self.rate = 1.0 if self.count <= 2 * looked_at else looked_at / self.count
+        self.rate = 1.0 if self.count <= 4 * looked_at else looked_at / self.count
         self._limit = np.uint64(_ALL if self.rate == 1 else int(self.rate * 2.0**64))
         self._persons = _persons(data, person)
         nothing = np.zeros(self.count, np.uint64)

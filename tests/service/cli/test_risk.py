@@ -145,3 +145,21 @@ def test_a_broker_that_is_away_is_told_at_once(portcullis: Any) -> None:
 def test_it_is_a_table_or_a_topic(portcullis: Any, people: Any) -> None:
     assert portcullis("risk").exit_code == 2
     assert portcullis("risk", people, "--topic", "orders").exit_code == 2
+
+
+def test_a_proposal_says_why_and_what_it_costs(portcullis: Any, shop: Path, tmp_path: Path) -> None:
+    result = portcullis("policy", "init", shop / "table.csv", "--out", tmp_path / "first", "--try")
+    assert result.exit_code == 0, result.output
+    assert "of the rows are unique on the quasi-identifiers as they are" in result.stdout
+    assert "of the rows are unique on age" in result.stdout
+    for k in (5, 10, 25):
+        assert f"with k {k}: " in result.stdout
+    assert "with k 5: 80 rows in " in result.stdout
+    assert MARK not in result.output
+
+
+def test_a_proposal_for_ratings_has_no_roles_to_rate(portcullis: Any, tmp_path: Path) -> None:
+    ratings = Path(__file__).parents[3] / "examples/survey/ratings.csv"
+    result = portcullis("policy", "init", ratings, "--out", tmp_path / "first")
+    assert result.exit_code == 0, result.output
+    assert "quasi-identifiers as they are" not in result.stdout
