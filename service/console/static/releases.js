@@ -9,7 +9,11 @@ const HEAD = ["Released", "Data set", "Policy", "Purpose", "For", "Levels"];
 
 export function startReleases(panel) {
   const dataSet = h("select", {}, h("option", { value: "" }, "all"));
-  const empty = h("p", { className: "empty", hidden: true }, "Nothing is written down: no policy of a job names a data set.");
+  const empty = h(
+    "p",
+    { className: "empty", hidden: true },
+    "Nothing is written down: no job had a policy that names a data set.",
+  );
   const body = h("div", { id: "releases" });
 
   async function refresh() {
