@@ -30,7 +30,7 @@ PAGE = "ratings-speed.md"
 INTRODUCTION = """\
 # Ratings, measured
 
-Written by `python -m load_tests.ratings_speed --docs docs`.
+Written by `python -m load_tests.ratings_speed --large --docs docs`.
 Measured: {machine}.
 Times are processor seconds. [What it is about](ratings.md).
 """
