@@ -2,7 +2,8 @@
 
 Passing through means what any exactly-once service must do: consume, decode JSON, encode it again, produce and commit
 offsets in transactions. The worker does that too, and decides, checks and publishes clusters. Both clocks start when
-the partitions are assigned. Events have 200 bytes, some of them in a field that the policy does not know.
+the partitions are assigned. Events have 200 bytes, some of them in a field that the policy does not know. The worker is
+measured a second time with the same events as Avro, in and out.
 
     python -m load_tests.stream_throughput --events 500000
 """
@@ -11,18 +12,26 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
+import json
 import resource
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
+import fastavro
 import msgspec
+import pyarrow as pa
 import yaml
 
 from load_tests.harness import arguments, print_machine, print_table, write_json
+from service.codec import Format, TopicFormat
+from service.codec.avro_messages import derived_schema
 from service.demo import POLICY
 from service.kafka import Client, Committed, KafkaError, KafkaSettings, Partition, RecordBatch, connect
 from service.policy import parse_policy
@@ -31,7 +40,7 @@ from service.sample import sample_events
 from service.worker.loop import Worker
 from service.worker.metrics import Metrics
 from service.worker.settings import WorkerSettings
-from service.worker.stream import stream_of
+from service.worker.stream import Stream, stream_of
 from service.worker.warmup import spare_the_collector, warm_up
 from tests.service.kafka.real_kafka import RealKafka
 
@@ -76,15 +85,38 @@ def _wait_for(bootstrap: str, seconds: float = 60) -> None:
             return
 
 
-def fill(client: Client, topic: str, events: int) -> float:
+def as_json(rows: list[dict[str, Any]]) -> list[bytes]:
+    """The events as JSON of 200 bytes each."""
+    values = [msgspec.json.encode(row) for row in rows]
+    return [value[:-2] + b"." * (EVENT_BYTES - len(value)) + value[-2:] for value in values]
+
+
+def as_avro(rows: list[dict[str, Any]]) -> list[bytes]:
+    """The same events as Avro."""
+    schema, values = fastavro.parse_schema(json.loads(avro_schema())), []
+    for row, value in zip(rows, as_json(rows), strict=True):
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, schema, row | {"note": msgspec.json.decode(value)["note"]})
+        values.append(out.getvalue())
+    return values
+
+
+def avro_schema() -> str:
+    """The schema of the events."""
+    columns = sample_events(1, seed=1).schema
+    kinds = {field.name: "long" if pa.types.is_integer(field.type) else "string" for field in columns}
+    fields = [{"name": name, "type": kind} for name, kind in (kinds | {"note": "string"}).items()]
+    return json.dumps({"type": "record", "name": "Order", "fields": fields})
+
+
+def fill(client: Client, topic: str, events: int, written: Callable[[list[dict[str, Any]]], list[bytes]]) -> float:
     """Produce the events; bytes of one of them on average."""
     producer = client.producer(f"filler-of-{topic}")
     producer.init_transactions()
     size = 0
     for place, first in enumerate(range(0, events, BATCH)):
         rows = sample_events(min(BATCH, events - first), seed=1, persons=events // 5, first=first).to_pylist()
-        values = [msgspec.json.encode(row | {"note": ""}) for row in rows]
-        values = [value[:-2] + b"." * (EVENT_BYTES - len(value)) + value[-2:] for value in values]
+        values = written([row | {"note": ""} for row in rows])
         size += sum(map(len, values))
         producer.begin()
         producer.produce(Partition(topic, place % PARTITIONS), values)
@@ -129,12 +161,22 @@ def pass_through(client: Client, source: str, target: str, events: int) -> float
     return events / seconds
 
 
-def anonymize(client: Client, source: str, target: str, events: int) -> tuple[float, dict[str, float]]:
+def in_avro(stream: Stream) -> Stream:
+    """The same stream with topics of Avro, whose schemas are known."""
+    public = dict.fromkeys(stream.schema.public, pa.large_string())
+    leaves = derived_schema(stream.schema, public, stream.emit, stream.show, stream.output)
+    return replace(stream, format=Format(TopicFormat("avro", avro_schema()), TopicFormat("avro", leaves)))
+
+
+def anonymize(
+    client: Client, source: str, target: str, events: int, *, avro: bool = False
+) -> tuple[float, dict[str, float]]:
     """Events per second of the worker until everything taken is committed and all that is decided published."""
     description = {**POLICY, "name": source, "stream": {**POLICY["stream"], "input": source, "output": target}}
     description["stream"].pop("dead_letters")
     settings = WorkerSettings(commit_interval=INTERVAL)
     stream = stream_of(parse_policy(yaml.safe_dump(description)), settings)
+    stream = in_avro(stream) if avro else stream
     warm_up(stream)
     spare_the_collector()
     metrics, stop = Metrics(stream), threading.Event()
@@ -162,14 +204,16 @@ def measure(kind: str, name: str, events: int) -> tuple[object, ...]:
     with broker(kind) as bootstrap, tempfile.TemporaryDirectory():
         client = connect(KafkaSettings(bootstrap_servers=bootstrap, client=name))
         admin = client.admin()
-        for topic in ("raw", "passed", "safe"):
+        for topic in ("raw", "passed", "safe", "raw-avro", "safe-avro"):
             admin.create_topic(topic, PARTITIONS)
         admin.close()
-        size = fill(client, "raw", events)
+        size = fill(client, "raw", events, as_json)
+        fill(client, "raw-avro", events, as_avro)
         plain = pass_through(client, "raw", "passed", events)
         safe, counts = anonymize(client, "raw", "safe", events)
+        avro, _ = anonymize(client, "raw-avro", "safe-avro", events, avro=True)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-        return kind, name, round(size), round(plain), round(safe), safe / plain, counts["clusters"], memory
+        return kind, name, round(size), round(plain), round(safe), safe / plain, round(avro), counts["clusters"], memory
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -187,7 +231,17 @@ def main() -> None:
         for name in given.client or ["confluent-kafka", "kafka-python"]:
             events = given.events if name == "confluent-kafka" else given.events // 5
             rows.append(measure(kind, name, events // 2 if given.quick else events))
-    columns = ("broker", "client", "bytes", "pass-through/s", "worker/s", "ratio", "clusters", "peak MiB")
+    columns = (
+        "broker",
+        "client",
+        "bytes",
+        "pass-through/s",
+        "worker/s",
+        "ratio",
+        "worker/s, Avro",
+        "clusters",
+        "peak MiB",
+    )
     print_table("Events per second, broker and client on the same cores", columns, rows)
     write_json(given.json, "stream_throughput", [dict(zip(columns, row, strict=True)) for row in rows])
 

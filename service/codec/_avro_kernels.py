@@ -213,13 +213,16 @@ def decimals(
 
 
 @kernel
-def write_longs(values: NDArray[np.int64], valid: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Optional whole numbers side by side, the second branch of a union with null, and where each begins."""
+def write_longs(
+    values: NDArray[np.int64], valid: NDArray[np.bool_], optional: bool
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Whole numbers side by side, and where each begins; optional ones are the second branch of a union with null."""
     offsets, texts = np.zeros(len(values) + 1, np.int64), np.empty(11 * len(values), np.uint8)
     at = 0
     for row in range(len(values)):
-        texts[at] = 2 if valid[row] else 0
-        at += 1
+        if optional:
+            texts[at] = 2 if valid[row] else 0
+            at += 1
         if valid[row]:
             at = _write(texts, at, values[row])
         offsets[row + 1] = at
@@ -230,7 +233,7 @@ def write_longs(values: NDArray[np.int64], valid: NDArray[np.bool_]) -> tuple[ND
 def write_texts(
     data: NDArray[np.uint8], begins: NDArray[np.int64], valid: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """The same for bytes, those of each row up to where the next begins."""
+    """The same for optional bytes, those of each row up to where the next begins."""
     rows = len(valid)
     offsets, texts = np.zeros(rows + 1, np.int64), np.empty(11 * rows + begins[rows] - begins[0], np.uint8)
     at = 0
@@ -248,15 +251,16 @@ def write_texts(
 
 @kernel
 def write_words(
-    words: NDArray[np.uint8], size: int, valid: NDArray[np.bool_]
+    words: NDArray[np.uint8], size: int, valid: NDArray[np.bool_], optional: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """The same for values that take `size` bytes each, as they are."""
     rows = len(valid)
     offsets, texts = np.zeros(rows + 1, np.int64), np.empty((size + 1) * rows, np.uint8)
     at = 0
     for row in range(rows):
-        texts[at] = 2 if valid[row] else 0
-        at += 1
+        if optional:
+            texts[at] = 2 if valid[row] else 0
+            at += 1
         if valid[row]:
             for place in range(size * row, size * (row + 1)):
                 texts[at] = words[place]

@@ -166,14 +166,15 @@ class AvroDecoder:
 
     def decode(self, batch: Records) -> Events:
         """Rows and refusals of one batch."""
-        lengths = np.fromiter((-1 if value is None else len(value) for value in batch.values), np.int64)
-        fits = lengths <= self._max_bytes
-        data = np.frombuffer(
-            b"".join(value for value, fit in zip(batch.values, fits.tolist(), strict=True) if value and fit), np.uint8
-        )
-        ends = np.cumsum(np.where(fits, np.maximum(lengths, 0), 0))
-        begins = ends - np.where(fits, np.maximum(lengths, 0), 0)
-        why = np.where(lengths < 0, Reason.TOMBSTONE, np.where(fits, 0, Reason.TOO_LARGE)).astype(np.int8)
+        values = batch.values
+        lengths = np.fromiter((-1 if value is None else len(value) for value in values), np.int64, len(values))
+        fits = (lengths >= 0) & (lengths <= self._max_bytes)
+        if not fits.all():
+            values = [value if fit else b"" for value, fit in zip(values, fits.tolist(), strict=True)]
+        data = np.frombuffer(b"".join(values), np.uint8)  # type: ignore[arg-type] # what is None does not fit
+        ends = np.cumsum(np.where(fits, lengths, 0))
+        begins = ends - np.where(fits, lengths, 0)
+        why = np.where(fits, 0, np.where(lengths < 0, Reason.TOMBSTONE, Reason.TOO_LARGE)).astype(np.int8)
         if self._schemas.prefixed:
             numbers = _numbers(data, begins, ends, why)
             begins = np.minimum(begins + _PREFIX, ends)
@@ -231,10 +232,11 @@ class AvroDecoder:
             why[rows[~taken]] = Reason.MALFORMED
             rows = rows[taken]
             found = found_of(found, taken)
-        return self.rows(data, found, plan, batch.offsets[rows], [batch.keys[row] for row in rows.tolist()])
+        keys = [batch.keys[row] for row in rows.tolist()] if self._by_key else None
+        return self.rows(data, found, plan, batch.offsets[rows], keys)
 
     def rows(
-        self, data: Bytes, found: Found, plan: Plan, offsets: NDArray[np.int64], keys: list[bytes | None]
+        self, data: Bytes, found: Found, plan: Plan, offsets: NDArray[np.int64], keys: list[bytes | None] | None
     ) -> Events:
         """The events of records in which this was found."""
         layers = {name: self._layers(name, place, data, found, plan) for place, name in enumerate(self._fields)}
@@ -242,7 +244,7 @@ class AvroDecoder:
             self._encoded,
             {name: layers[name] for name in self._encoded.fields()},
             len(offsets),
-            keys if self._by_key else None,
+            keys,
             person_key=self._person_key,
             positions=offsets,
         )
@@ -329,7 +331,7 @@ def _columns(
     numbers: NDArray[np.float64],
     there: NDArray[np.bool_],
 ) -> Iterator[pa.Array]:
-    """Values of one type, null where they are not there. Texts are bytes still."""
+    """Values of one type, null where they are not there. Texts are bytes still where not all of them are UTF-8."""
     kind, absent = arrow_type(one), ~there
     if kind is None:
         yield _strange(there)
@@ -342,7 +344,8 @@ def _columns(
     elif one.name in {"bytes", "string", "fixed"}:
         offsets, joined = gather(data, begins, ends)
         buffers = [_bits(there), pa.py_buffer(offsets), pa.py_buffer(joined)]
-        yield pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(there), buffers)
+        column = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(there), buffers)
+        yield _texts(column) if one.name == "string" else column
     elif one.name == "enum":
         yield pa.array(one.symbols, pa.large_string()).take(pa.array(begins, mask=absent))
     elif one.name in {"float", "double"}:
@@ -352,6 +355,14 @@ def _columns(
     else:
         whole = pa.array(begins.astype(np.int32 if one.name == "int" else np.int64), mask=absent)
         yield whole.view(kind) if one.logical else whole
+
+
+def _texts(column: pa.Array) -> pa.Array:
+    """Bytes as texts where all of them are; else somebody says which are not."""
+    try:
+        return column.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return column
 
 
 def _strange(there: NDArray[np.bool_]) -> pa.Array:

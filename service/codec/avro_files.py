@@ -87,7 +87,7 @@ def _block(decoder: AvroDecoder, data: bytes, count: int, done: int) -> Events:
     if split(values, plan.program, found, bounds, 0, len(values)) < count or bounds[-1] != len(values):
         raise DataError(_DAMAGED)
     offsets, fits = np.arange(done, done + count), np.diff(bounds) <= MAX_EVENT_BYTES
-    events = decoder.rows(values, found_of(found, fits), plan, offsets[fits], [None] * int(fits.sum()))
+    events = decoder.rows(values, found_of(found, fits), plan, offsets[fits], None)
     large = [Refused(int(offset), WHOLE_RECORD, Reason.TOO_LARGE) for offset in offsets[~fits]]
     return Events.merged([events], large) if large else events
 

@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from microdata import Attribute, Schema, SchemaError, Show, generalizations
+from microdata import Attribute, Schema, SchemaError, Show
 from microdata.columns import is_text, is_valid
+from microdata.generalizations import box_columns
 from service.codec._avro_kernels import write_longs, write_texts, write_words
 from service.codec.events import Emit, Leaving, plain_values
 
@@ -28,6 +29,8 @@ _FRAME = 256
 """More than what stands around box and rows."""
 _LONGEST = 24
 """More than any number, or what is in front of a text."""
+_WHOLE = b"\x02\x02"
+"""The first part of one."""
 _UNITS = {"ms": "millis", "us": "micros", "ns": "nanos"}
 _PLAIN = {
     pa.bool_(): "boolean",
@@ -140,32 +143,42 @@ class AvroMessages:
         """The messages of each cluster."""
         offsets, data = self._rows(leaving)
         write = self._cluster if emit == "clusters" else self._tuples
-        boxes = generalizations(leaving.boxes, leaving.show)
         starts = leaving.starts.tolist()
-        for number, first, end, box in zip(leaving.ids.tolist(), starts[:-1], starts[1:], boxes, strict=True):
-            yield list(write(number, self._box(box, leaving.show), offsets[first : end + 1], data))
+        for number, first, end, box in zip(
+            leaving.ids.tolist(), starts[:-1], starts[1:], self._boxes(leaving), strict=True
+        ):
+            yield list(write(number, box, offsets[first : end + 1], data))
 
     def _rows(self, leaving: Leaving) -> tuple[list[int], memoryview]:
         """The bytes of all rows, and where each begins."""
         columns = [labels.take(pa.array(leaving.sensitive[:, n])) for n, labels in enumerate(self._labels)]
-        columns += [_optional_column(plain_values(column)) for column in leaving.public]
+        columns += [_written(plain_values(column)) for column in leaving.public]
         if not columns:
             return [0] * (leaving.rows + 1), memoryview(b"")
-        joined = pc.binary_join_element_wise(*columns, pa.scalar(b"", pa.large_binary()))
+        joined = _joined(columns)
         _, offsets, data = joined.buffers()
         places = np.frombuffer(offsets, np.int64)[joined.offset : joined.offset + len(joined) + 1]
         return places.tolist(), memoryview(data or b"")
 
-    def _box(self, box: Mapping[str, Any], show: Show) -> bytes:
-        whole = [False] * len(self._whole) if show == "mean" else self._whole
-        return b"".join(_optional(value, whole=each) for value, each in zip(box.values(), whole, strict=True))
+    def _boxes(self, leaving: Leaving) -> list[bytes]:
+        """The bytes of each box."""
+        columns = []
+        for column, whole in zip(box_columns(leaving.boxes, leaving.show).values(), self._whole, strict=True):
+            if pa.types.is_list(column.type):
+                ends = column.values.cast(pa.int64() if whole else pa.float64())
+                columns += [_written(ends[0::2]), _written(ends[1::2], optional=False)]
+            else:
+                columns.append(_written(column if is_text(column.type) else column.cast(pa.float64())))
+        boxes: list[bytes] = _joined(columns).to_pylist()
+        return boxes
 
     def _cluster(self, number: int, box: bytes, places: Sequence[int], data: memoryview) -> Iterator[bytes]:
         """One message, or several parts where one would exceed the limit."""
         groups = list(_groups(places, self._limit - len(box)))
         name = _long(16) + b"%016x" % number
         for part, (first, end) in enumerate(groups, start=1):
-            head = self._prefix + name + _long(part) + _long(len(groups)) + box
+            place = _WHOLE if len(groups) == 1 else _long(part) + _long(len(groups))
+            head = self._prefix + name + place + box
             rows = bytes(data[places[first] : places[end]])
             yield head + _long(end - first) + rows + b"\0" if end > first else head + b"\0"
 
@@ -187,13 +200,12 @@ def _groups(places: Sequence[int], limit: int) -> Iterator[tuple[int, int]]:
     yield first, len(places) - 1
 
 
-def _optional(value: Any, *, whole: bool) -> bytes:
+def _optional(value: str | float, *, whole: bool) -> bytes:
     """A value behind the branch of a union with null in which it is."""
     if isinstance(value, str):
         text = value.encode()
         return b"\x02" + _long(len(text)) + text
-    ends = value if isinstance(value, list | tuple) else (value,)
-    return b"\x02" + b"".join(_long(int(end)) if whole else struct.pack("<d", end) for end in ends)
+    return b"\x02" + (_long(int(value)) if whole else struct.pack("<d", value))
 
 
 def _long(value: int) -> bytes:
@@ -207,11 +219,16 @@ def _long(value: int) -> bytes:
     return bytes(written)
 
 
-def _optional_column(column: pa.Array) -> pa.Array:
-    """The bytes of each value behind the branch of a union with null in which it is."""
+def _joined(columns: Sequence[pa.Array]) -> pa.Array:
+    """The bytes of each row, one column behind the other."""
+    return pc.binary_join_element_wise(*columns, pa.scalar(b"", pa.large_binary()))
+
+
+def _written(column: pa.Array, *, optional: bool = True) -> pa.Array:
+    """The bytes of each value, if optional behind the branch of a union with null in which it is."""
     kind, valid = column.type, is_valid(column)
     if pa.types.is_null(kind):
-        return _array(*write_longs(np.zeros(len(column), np.int64), valid))
+        return _array(*write_longs(np.zeros(len(column), np.int64), valid, optional))
     if is_text(kind):
         wide = column.cast(pa.large_binary())
         _, offsets, data = wide.buffers()
@@ -222,14 +239,14 @@ def _optional_column(column: pa.Array) -> pa.Array:
         bytes_ = np.empty((len(column), 9), np.uint8)
         bytes_[:, 0] = 16  # eight bytes follow
         bytes_[:, 1:] = words.astype(">i8").reshape(-1, 1).view(np.uint8)
-        return _array(*write_words(bytes_.reshape(-1), 9, valid))
+        return _array(*write_words(bytes_.reshape(-1), 9, valid, optional))
     if pa.types.is_boolean(kind):
-        return _array(*write_words(_filled(column, False).astype(np.uint8), 1, valid))  # noqa: FBT003 - a value
+        return _array(*write_words(_filled(column, False).astype(np.uint8), 1, valid, optional))  # noqa: FBT003 - a value
     if pa.types.is_floating(kind):
         numbers = _filled(column, 0.0).astype(kind.to_pandas_dtype())
-        return _array(*write_words(numbers.view(np.uint8), numbers.itemsize, valid))
+        return _array(*write_words(numbers.view(np.uint8), numbers.itemsize, valid, optional))
     width = pa.int32() if kind.bit_width == 32 else pa.int64()
-    return _array(*write_longs(_filled(column.view(width), 0).astype(np.int64), valid))
+    return _array(*write_longs(_filled(column.view(width), 0).astype(np.int64), valid, optional))
 
 
 def _filled(column: pa.Array, value: Any) -> NDArray[Any]:
@@ -244,4 +261,4 @@ def _array(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> pa.Array:
 def warm_up() -> None:
     """Write a value of each kind, so that what writes is compiled."""
     for column in (pa.array([1]), pa.array([1.0]), pa.array(["a"], pa.large_string())):
-        _optional_column(column)
+        _written(column)
