@@ -10,12 +10,15 @@ import typer
 
 from microdata import DataError, InfeasibleError, Sample, Schema, read_fields, read_sample
 from service.cli.output import progress_bar, say, say_json, warn
+from service.codec import AVRO, Route, topic_complaints
 from service.exit_status import WRONG_USE
 from service.kinds import data_kinds
-from service.policy import Policy, PolicyError, load_policy, parse_policy
+from service.policy import Policy, PolicyError, PolicyProblem, load_policy, parse_policy
 from service.policy.data import Proposal, TableCheck
 from service.policy.text import parse_text
+from service.registry import Registry, RegistrySettings
 from service.risk import Roles, rate, sentence
+from service.settings import settings_of
 
 SHARE, SIZE, SETS = 0.2, 3, 3
 """Fields that are named as a reason: what they single out together, how many they are, and how many such sets."""
@@ -37,11 +40,16 @@ def check(
         Path | None,
         typer.Option(help="Also look at this table: refused rows, whether the guarantee can be met, public fields."),
     ] = None,
+    topic: Annotated[
+        bool, typer.Option("--topic", help="Also ask the schema registry for the fields of the input topic.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> None:
     """Say whether a policy can be used, and everything that is wrong with it."""
     try:
         loaded, found = _checked(file, table)
+        if topic:
+            _check_topic(loaded, file)
     except PolicyError as error:
         if not as_json:
             raise
@@ -62,6 +70,21 @@ def _checked(file: Path, table: Path | None) -> tuple[Policy, TableCheck | None]
     if found.problems:
         raise PolicyError(found.problems, source=f"{file} with {table}")
     return loaded, found
+
+
+def _check_topic(loaded: Policy, file: Path) -> None:
+    """Refuse a policy whose fields are not in the schema of its input topic."""
+    stream = loaded.stream
+    if stream is None or loaded.format.input.type != AVRO:
+        raise PolicyError([PolicyProblem("stream.format", "only an input of avro has a schema to look at")], str(file))
+    asked = loaded.format.needs_registry
+    registry = Registry(settings_of(RegistrySettings, {})) if asked else None
+    complaints = topic_complaints(
+        Route(loaded.schema, loaded.format, stream.input, stream.output, stream.emit, loaded.show, registry)
+    )
+    if complaints:
+        problems = [PolicyProblem(f"schema ({name})", complaint) for name, complaint in complaints]
+        raise PolicyError(problems, source=f"{file} with topic {stream.input}")
 
 
 def _as_json(loaded: Policy, found: TableCheck | None) -> dict[str, Any]:

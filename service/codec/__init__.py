@@ -15,20 +15,25 @@ from service.codec.events import (
 )
 from service.codec.files import read_events
 from service.codec.formats import (
+    AVRO,
     CODECS,
     DEFAULT_FORMAT,
+    JSON_SCHEMA,
     Format,
     Route,
     TopicFormat,
     codec_of,
     format_names,
+    topic_complaints,
     warm_up,
 )
 from service.codec.json import JsonCodec
 
 __all__ = [
+    "AVRO",
     "CODECS",
     "DEFAULT_FORMAT",
+    "JSON_SCHEMA",
     "LARGEST_MESSAGE",
     "MAX_EVENT_BYTES",
     "Codec",
@@ -47,5 +52,6 @@ __all__ = [
     "read_events",
     "refusals_of",
     "refused_records",
+    "topic_complaints",
     "warm_up",
 ]

@@ -7,27 +7,29 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol, TypeAlias
 
 from microdata import PersonKey, Schema, Show
-from service.codec import avro, avro_messages
+from service.codec import avro, avro_messages, json_schema
 from service.codec.avro import AvroDecoder, OneSchema, RegistrySchemas, record_of
 from service.codec.avro_messages import AvroMessages, derived_schema, largest_row
 from service.codec.events import LARGEST_MESSAGE, MAX_EVENT_BYTES, Codec, Emit, Events, Leaving, Records
 from service.codec.json import JsonCodec
 from service.codec.json_messages import JSON_VALUE, JsonMessages
+from service.codec.json_schema import JsonSchemaDecoder, JsonSchemaMessages, derived_json_schema
 from service.registry import Registry, SchemaConflictError
 
 NewCodec: TypeAlias = Callable[[Schema, int, int, PersonKey], Codec]
 """Makes the codec of a schema for records and messages of at most so many bytes; it compares persons under this key."""
 
-DEFAULT_FORMAT, AVRO = "json", "avro"
+DEFAULT_FORMAT, AVRO, JSON_SCHEMA = "json", "avro", "json-schema"
 CODECS: dict[str, NewCodec] = {DEFAULT_FORMAT: JsonCodec}
 """Formats that need nothing but the policy, by their name. A new one takes a line here."""
+_WITH_SCHEMA = frozenset({AVRO, JSON_SCHEMA})
 _WIDEST = 6
 """Bytes that one byte of a public text takes at most when it is written as JSON."""
 
 
 def format_names() -> tuple[str, ...]:
     """What a policy may say."""
-    return *CODECS, AVRO
+    return *CODECS, AVRO, JSON_SCHEMA
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Format:
     @property
     def needs_registry(self) -> bool:
         """Whether a registry has to be asked."""
-        return any(side.type == AVRO and side.schema is None for side in (self.input, self.output))
+        return any(side.type in _WITH_SCHEMA and side.schema is None for side in (self.input, self.output))
 
     def identity(self) -> Any:
         """What makes two of them the same; one name where both topics have it."""
@@ -114,20 +116,33 @@ class TwoFormats:
 def codec_of(route: Route, max_bytes: int, message_bytes: int, person_key: PersonKey) -> Codec:
     """The codec of a stream. A registry is asked for what the stream reads, and told what it writes."""
     source, target = route.format.input.type, route.format.output.type
-    if AVRO not in {source, target}:
+    if not {source, target} & _WITH_SCHEMA:
         return CODECS[source](route.schema, max_bytes, message_bytes, person_key)
-    writes_avro = target == AVRO
-    room = largest_row(route.schema, message_bytes) if writes_avro else _largest_json_row(route.schema, message_bytes)
+    documents = message_bytes - json_schema.PREFIX
+    room = largest_row(route.schema, message_bytes) if target == AVRO else _largest_json_row(route.schema, documents)
     if source == AVRO:
         decoder: Any = AvroDecoder(route.schema, _schemas(route), max_bytes, room, person_key)
         public = decoder.public
     else:
-        decoder = JsonCodec(route.schema, min(max_bytes, room), message_bytes, person_key)
+        most = min(max_bytes, room) if target == AVRO else max_bytes
+        decoder = JsonCodec(route.schema, most, documents, person_key)
+        decoder = JsonSchemaDecoder(decoder, route.asked()) if source == JSON_SCHEMA else decoder
         public = dict.fromkeys(route.schema.public, JSON_VALUE)
-    if not writes_avro:
-        return TwoFormats(decoder, JsonMessages(route.schema, message_bytes))
-    text = derived_schema(route.schema, public, route.emit, route.show, route.output)
-    return TwoFormats(decoder, AvroMessages(route.schema, message_bytes, _prefix(route, text)))
+    if target == AVRO:
+        text = derived_schema(route.schema, public, route.emit, route.show, route.output)
+        return TwoFormats(decoder, AvroMessages(route.schema, message_bytes, _prefix(route, "AVRO", text)))
+    messages = JsonMessages(route.schema, documents)
+    if target != JSON_SCHEMA:
+        return TwoFormats(decoder, messages)
+    text = derived_json_schema(route.schema, route.emit, route.show)
+    return TwoFormats(decoder, JsonSchemaMessages(messages, _prefix(route, "JSON", text)))
+
+
+def topic_complaints(route: Route) -> list[tuple[str, str]]:
+    """Declared fields that the schema of the input does not have, or not in a form that can be used, and why."""
+    if route.format.input.type != AVRO:
+        return []
+    return list(avro.complaints(_schemas(route).reader(), route.schema))
 
 
 def _largest_json_row(schema: Schema, message_bytes: int) -> int:
@@ -142,7 +157,7 @@ def _schemas(route: Route) -> avro.Schemas:
     return RegistrySchemas(route.asked(), side.subject or f"{route.input}-value", side.record)
 
 
-def _prefix(route: Route, text: str) -> bytes:
+def _prefix(route: Route, kind: str, text: str) -> bytes:
     """What stands in front of every message: the id of its schema, which the registry has from now on."""
     side = route.format.output
     if side.schema is not None:
@@ -151,9 +166,9 @@ def _prefix(route: Route, text: str) -> bytes:
         raise SchemaConflictError(f"stream.format: the output's schema file must hold {text}")
     registry, subject = route.asked(), side.subject or f"{route.output}-value"
     if side.register:
-        number: int | None = registry.register(subject, "AVRO", text)
+        number: int | None = registry.register(subject, kind, text)
     else:
-        number = registry.look_up(subject, "AVRO", text)
+        number = registry.look_up(subject, kind, text)
     if number is None:
         raise SchemaConflictError(f"subject {subject!r} does not have the schema of what leaves: {text}")
     return b"\0" + number.to_bytes(4, "big")
@@ -165,6 +180,5 @@ def warm_up(route: Route, nothing: Records) -> None:
         avro.warm_up()
         avro_messages.warm_up()
     if route.format.input.type != AVRO:
-        CODECS[route.format.input.type](route.schema, MAX_EVENT_BYTES, LARGEST_MESSAGE, PersonKey.random()).decode(
-            nothing
-        )
+        new = CODECS.get(route.format.input.type, JsonCodec)
+        new(route.schema, MAX_EVENT_BYTES, LARGEST_MESSAGE, PersonKey.random()).decode(nothing)

@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 
 from microdata import Show
 from privacy import ATTACKS
-from service.codec import DEFAULT_FORMAT, format_names
+from service.codec import DEFAULT_FORMAT, JSON_SCHEMA, format_names
 
 DEFAULT = "records"
 """The kind of data of a policy that names none."""
@@ -72,6 +72,9 @@ class TopicFormatSection(Section):
     def _fits(self) -> Self:
         if self.type == DEFAULT_FORMAT and self.model_fields_set != {"type"}:
             raise PydanticCustomError("format", "json has no schema: leave schema, subject, record and register out")
+        if self.type == JSON_SCHEMA and not {self.schema_, self.record} <= {None}:
+            reason = "documents are read as JSON, whatever their schema says: leave schema and record out"
+            raise PydanticCustomError("format", reason)
         if self.schema_ is not None and self.subject is not None:
             raise PydanticCustomError("format", "a schema comes from a file or from a subject; leave one of them out")
         return self

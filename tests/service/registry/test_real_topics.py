@@ -17,6 +17,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of what it imports
     from confluent_kafka.schema_registry import SchemaRegistryClient
     from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+    from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
     from confluent_kafka.serialization import MessageField, SerializationContext
 
 pytestmark = [
@@ -46,11 +47,11 @@ class Shop:
         both = Format(TopicFormat("avro"), TopicFormat("avro"))
         self.town = town
         town.stream = dataclasses.replace(town.stream, format=both)
-        self._registry = SchemaRegistryClient({"url": url})
-        self._read = AvroDeserializer(self._registry)
+        self.registry = SchemaRegistryClient({"url": url})
+        self._read = AvroDeserializer(self.registry)
 
     def serialized(self, schema: Any, *numbers: int, **more: Any) -> list[bytes]:
-        write = AvroSerializer(self._registry, json.dumps(schema))
+        write = AvroSerializer(self.registry, json.dumps(schema))
         context = SerializationContext(self.town.stream.input, MessageField.VALUE)
         return [write(purchase(number, **more), context) for number in numbers]
 
@@ -112,3 +113,24 @@ def test_without_a_registry_a_worker_and_its_successor_wait_and_lose_nothing(sho
     shop.town.until(lambda: len(shop.traces()) + after.metrics.status()["gauges"]["pending"] == 40)
     assert len(set(shop.traces())) == len(shop.traces())
     assert not shop.town.values(shop.town.stream.dead_letters or "")
+
+
+def test_documents_of_a_json_schema_go_through_as_well(shop: Shop) -> None:
+    town = shop.town
+    town.stream = dataclasses.replace(
+        town.stream, format=Format(TopicFormat("json-schema"), TopicFormat("json-schema"))
+    )
+    dialect = "http://json-schema.org/draft-07/schema#"
+    schema = json.dumps({"$schema": dialect, "title": "Purchase", "type": "object"})
+    write = JSONSerializer(schema, shop.registry)
+    context = SerializationContext(town.stream.input, MessageField.VALUE)
+    town.feed(*(write(purchase(number), context) for number in range(12)))
+    worker = town.start()
+    town.until(lambda: worker.metrics.status()["counts"].get("released", 0) >= 9)
+    town.stop()
+    newest = shop.registry.get_latest_version(f"{town.stream.output}-value")
+    # It holds each document against its schema.
+    read = JSONDeserializer(newest.schema.schema_str, schema_registry_client=shop.registry)
+    context = SerializationContext(town.stream.output, MessageField.VALUE)
+    clusters = [read(value, context) for value in town.values(town.stream.output)]
+    assert all(len(cluster["rows"]) >= 3 for cluster in clusters)

@@ -180,7 +180,7 @@ def test_a_schema_that_must_be_there_is_not_registered(registry: FakeRegistry) -
     worker_of(policy, Paper(1)).close()
 
 
-def run(policy: Any, *values: bytes) -> Any:
+def run(policy: Any, *values: bytes | None) -> Any:
     paper = Paper(1)
     worker = worker_of(policy, paper)
     feed(paper, *values)
@@ -230,6 +230,7 @@ def test_schemas_in_files_need_no_registry(tmp_path: Any, monkeypatch: pytest.Mo
             r"stream\.format\.input\.schema: no such file beside the policy",
         ),
         ("{inputs: avro}", "inputs"),
+        ("{input: {type: json-schema, record: Order}}", "leave schema and record out"),
     ],
 )
 def test_formats_that_cannot_be_meant_are_refused(topics: str, complaint: str) -> None:

@@ -1,0 +1,119 @@
+"""JSON behind the id of a JSON Schema: the id is checked, and the document is read as any other.
+
+A schema of JSON may say anything about values; the policy says what they must be.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microdata import Attribute, Reason, Schema, Show
+from service.codec.events import WHOLE_RECORD, Emit, Events, Leaving, Records, Refused
+from service.codec.json import JsonCodec
+from service.codec.json_messages import JsonMessages
+from service.registry import Registry
+
+PREFIX = 5
+"""Bytes in front of a record: a zero and the id of its schema."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Documents:
+    """Records without what was in front of them."""
+
+    offsets: NDArray[np.int64]
+    keys: list[bytes | None]
+    values: list[bytes]
+
+
+@dataclass(frozen=True, eq=False)
+class JsonSchemaDecoder:
+    """Reads documents of schemas that the registry knows."""
+
+    codec: JsonCodec
+    registry: Registry
+
+    def decode(self, batch: Records) -> Events:
+        """Rows and refusals of one batch."""
+        judged: dict[bytes, Reason | None] = {}
+        refused, rows = [], []
+        for row, value in enumerate(batch.values):
+            reason: Reason | None = Reason.TOMBSTONE
+            if value is not None:
+                head = value[:PREFIX]
+                if head not in judged:
+                    judged[head] = self._judged(head)
+                reason = judged[head]
+            if reason is None:
+                rows.append(row)
+            else:
+                refused.append(Refused(int(batch.offsets[row]), WHOLE_RECORD, reason))
+        values = [value[PREFIX:] for value in (batch.values[row] for row in rows) if value is not None]
+        documents = _Documents(batch.offsets[rows], [batch.keys[row] for row in rows], values)
+        events = self.codec.decode(documents)
+        return Events.merged([events], refused) if refused else events
+
+    def _judged(self, head: bytes) -> Reason | None:
+        """Why records that begin like this are refused."""
+        if len(head) < PREFIX or head[0]:
+            return Reason.MALFORMED
+        found = self.registry.by_id(int.from_bytes(head[1:], "big"))
+        if found is None:
+            return Reason.UNKNOWN_SCHEMA
+        return None if found.kind == "JSON" else Reason.OTHER_SCHEMA
+
+
+@dataclass(frozen=True, eq=False)
+class JsonSchemaMessages:
+    """Messages of JSON, each behind the id of its schema."""
+
+    messages: JsonMessages
+    prefix: bytes
+
+    def encode(self, leaving: Leaving, emit: Emit) -> Iterator[list[bytes]]:
+        """The messages of each cluster."""
+        for written in self.messages.encode(leaving, emit):
+            yield [self.prefix + message for message in written]
+
+
+def derived_json_schema(schema: Schema, emit: Emit, show: Show) -> str:
+    """The JSON Schema of what leaves; public values may be anything."""
+    quasi = {attribute.name: _shown(attribute, show) for attribute in schema.quasi}
+    row = {attribute.name: _value(attribute) for attribute in schema.sensitive} | {name: {} for name in schema.public}
+    if emit == "tuples":
+        return _text("Tuple", quasi | row, [*quasi])
+    properties = {
+        "cluster": {"type": "string"},
+        "part": {"type": "integer"},
+        "parts": {"type": "integer"},
+        "generalization": {"type": "object", "properties": quasi},
+        "rows": {"type": "array", "items": {"type": "object", "properties": row}},
+    }
+    return _text("Cluster", properties, ["cluster", "generalization", "rows"])
+
+
+def _text(title: str, properties: Mapping[str, Any], required: list[str]) -> str:
+    dialect = "http://json-schema.org/draft-07/schema#"
+    made = {"$schema": dialect, "title": title, "type": "object", "properties": properties, "required": required}
+    return json.dumps(made, separators=(",", ":"))
+
+
+def _shown(attribute: Attribute, show: Show) -> dict[str, Any]:
+    """A category is a text, a number a list of two ends, or itself where means are shown."""
+    if not attribute.numeric:
+        return {"type": "string"}
+    if show == "mean":
+        return {"type": "number"}
+    return {"type": "array", "items": _value(attribute), "minItems": 2, "maxItems": 2}
+
+
+def _value(attribute: Attribute) -> dict[str, Any]:
+    if not attribute.numeric:
+        return {"type": "string"}
+    return {"type": "integer" if getattr(attribute, "integer", False) else "number"}
