@@ -212,7 +212,7 @@ class Cohorts(Engine):
     >>> from microdata import Number, Schema
     >>> from stream_algos import Batch, Cohorts
     >>> schema = Schema("person", (Number("age", 0, 100),))
-    >>> cohorts = Cohorts(schema, k=2, delay={"tuples": 3}, company="standing")
+    >>> cohorts = Cohorts(schema, k=2, delay={"tuples": 3}, company="standing", founders=4)
     >>> ages, nothing = np.array([[30.0], [71.0], [33.0], [70.0], [71.0]]), np.empty((5, 0), np.int32)
     >>> release = cohorts.push(Batch(np.arange(5), np.zeros(5), np.array([0, 1, 2, 3, 1]), ages, nothing))
     >>> release.lo.tolist(), release.hi.tolist(), np.diff(release.starts).tolist()
