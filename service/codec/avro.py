@@ -34,6 +34,7 @@ _PREFIX = 5
 _MOST_PLANS = 1_024
 _STRANGE = pa.duration("s")
 """The type of a column whose values are of no use: whoever encodes it says so."""
+_WIDTHS = {"int": np.int32, "long": np.int64}
 Bytes: TypeAlias = NDArray[np.uint8]
 
 
@@ -352,9 +353,14 @@ def _columns(
         yield pa.array(numbers.astype(kind.to_pandas_dtype()), kind, mask=absent)
     elif one.name == "boolean":
         yield pa.array(begins.astype(bool), mask=absent)
+    elif one.logical:
+        least, most = avro_schema.RANGES[one.logical]
+        fits = (least <= begins) & (begins <= most)
+        yield pa.array(begins.astype(_WIDTHS[one.name]), mask=~(there & fits)).view(kind)
+        if (there & ~fits).any():
+            yield _strange(there & ~fits)
     else:
-        whole = pa.array(begins.astype(np.int32 if one.name == "int" else np.int64), mask=absent)
-        yield whole.view(kind) if one.logical else whole
+        yield pa.array(begins.astype(_WIDTHS[one.name]), mask=absent)
 
 
 def _texts(column: pa.Array) -> pa.Array:

@@ -31,7 +31,7 @@ _LONGEST = 24
 """More than any number, or what is in front of a text."""
 _WHOLE = b"\x02\x02"
 """The first part of one."""
-_UNITS = {"ms": "millis", "us": "micros", "ns": "nanos"}
+_UNITS = {"ms": "millis", "us": "micros"}
 _PLAIN = {
     pa.bool_(): "boolean",
     pa.int32(): "int",

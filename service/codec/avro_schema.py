@@ -194,13 +194,30 @@ _LOGICAL: dict[str, dict[str, pa.DataType]] = {
     "int": {"date": pa.date32(), "time-millis": pa.time32("ms")},
     "long": {
         "time-micros": pa.time64("us"),
-        **{f"timestamp-{name}": pa.timestamp(unit, "UTC") for name, unit in
-           (("millis", "ms"), ("micros", "us"), ("nanos", "ns"))},
-        **{f"local-timestamp-{name}": pa.timestamp(unit) for name, unit in
-           (("millis", "ms"), ("micros", "us"), ("nanos", "ns"))},
+        "timestamp-millis": pa.timestamp("ms", "UTC"),
+        "timestamp-micros": pa.timestamp("us", "UTC"),
+        "local-timestamp-millis": pa.timestamp("ms"),
+        "local-timestamp-micros": pa.timestamp("us"),
     },
     "string": {"uuid": pa.large_string()},
-}  # fmt: skip
+}
+"""Others, such as moments in nanoseconds, are the plain type that carries them."""
+_FIRST_DAY, _LAST_DAY, _DAY = -719_162, 2_932_896, 86_400
+"""Of the years 1 to 9999, which every writer knows; seconds of a day."""
+
+
+def _moments(per_second: int) -> tuple[int, int]:
+    return _FIRST_DAY * _DAY * per_second, (_LAST_DAY + 1) * _DAY * per_second - 1
+
+
+RANGES = {
+    "date": (_FIRST_DAY, _LAST_DAY),
+    "time-millis": (0, _DAY * 1_000 - 1),
+    "time-micros": (0, _DAY * 1_000_000 - 1),
+    **dict.fromkeys(("timestamp-millis", "local-timestamp-millis"), _moments(1_000)),
+    **dict.fromkeys(("timestamp-micros", "local-timestamp-micros"), _moments(1_000_000)),
+}
+"""The whole numbers that are a date or time."""
 _ARROW = {
     "boolean": pa.bool_(),
     "int": pa.int32(),

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microdata import Reason, Schema, SchemaError
-from service.codec import avro_schema
+from microdata import Boxes, Category, Hierarchy, Reason, Schema, SchemaError
+from service.codec import JsonCodec, Leaving, avro_schema
 from service.codec._avro_kernels import scan
 from service.codec.avro import AvroDecoder, RegistrySchemas, nothing_found, record_of
 from service.registry import Registered, RegistryError
-from tests.service.codec.avro_world import HOME, SCHEMA, Batch, decoder, order, read, record, refusals, written
+from tests.service.codec.avro_world import HOME, ITEM, SCHEMA, Batch, decoder, order, read, record, refusals, written
 
 PLAIN = record()
 
@@ -136,6 +136,44 @@ def test_a_decimal_with_more_digits_than_it_may_have_is_refused_alone() -> None:
     events = decoder(schema).decode(Batch(*(start + value for value in values)))
     assert [int(value) for value in events.public[1].to_pylist()] == [999, -1, -1]
     assert [offset for offset, _, why in refusals(events) if why == "wrong_type"] == [101, 104, 105]
+
+
+@pytest.mark.parametrize(
+    ("kind", "logical"),
+    [
+        ("int", "date"),
+        ("int", "time-millis"),
+        ("long", "time-micros"),
+        ("long", "timestamp-millis"),
+        ("long", "local-timestamp-micros"),
+    ],
+)
+def test_dates_and_times_that_no_calendar_has_are_refused_alone(kind: str, logical: str) -> None:
+    dated = {"type": kind, "logicalType": logical}
+    # A time of day is no label, a date or the day of a moment is one.
+    labelled = not logical.startswith("time-")
+    schema, plain = record(amount=dated, item=dated if labelled else ITEM), record(amount=kind, item=kind)
+    declared = Schema("who", SCHEMA.quasi, (Category("item", Hierarchy.flat(["x"]), other="x"),), ("amount",))
+    first, last = avro_schema.RANGES[logical]
+    most = 2 ** (31 if kind == "int" else 63) - 1
+    values = [first, last, first - 1, last + 1, -most, most]
+    records = [written(plain, order(1, amount=value, item=0)) for value in values]
+    if labelled:
+        records += [written(plain, order(1, amount=0, item=value)) for value in values]
+    events = decoder(schema, declared).decode(Batch(*records))
+    codec = JsonCodec(declared)
+    leaving = Leaving(
+        np.zeros(1, np.uint64),
+        Boxes(declared, events.quasi[:1], events.quasi[:1]),
+        np.array([0, len(events)]),
+        events.sensitive,
+        events.public,
+    )
+    assert list(codec.encode(leaving, "clusters"))
+    wrong = [(offset, name) for offset, name, why in refusals(events) if why == "wrong_type"]
+    assert [each for each in wrong if each[1] == "amount"] == [(place, "amount") for place in range(102, 106)]
+    assert [offset for offset, name in wrong if name == "item"] == ([*range(108, 112)] if labelled else [])
+    assert len(events) == (4 if labelled else 2)
 
 
 def test_a_record_that_holds_itself_and_one_of_a_thousand_fields_are_read() -> None:
