@@ -41,6 +41,7 @@ from privacy.keys import KEYS, Form, Key, OneOf, Part
 from privacy.likeness import BetaLikeness, Likeness, RangeLikeness, SemanticLikeness
 from privacy.model import Groups, Histogram, Model, SensitiveModel
 from privacy.over_time import KOverTime, Lineages, Record, Sightings, candidates
+from privacy.passing import ChanceOfK, Edges, Passing, PassingModel, ZAnonymity
 from privacy.risk import Risk, Risks, risks, risks_before
 
 if typing.TYPE_CHECKING:
@@ -65,10 +66,12 @@ __all__ = [
     "BetaLikeness",
     "CategoryValueWeight",
     "CategoryWeight",
+    "ChanceOfK",
     "DeltaDisclosure",
     "Disclosure",
     "Distinct",
     "DistinctDiversity",
+    "Edges",
     "EntropyDiversity",
     "Exposure",
     "Fault",
@@ -97,6 +100,8 @@ __all__ = [
     "PPlusSensitivity",
     "PSensitivity",
     "Part",
+    "Passing",
+    "PassingModel",
     "RangeLikeness",
     "Record",
     "RecursiveDiversity",
@@ -107,6 +112,7 @@ __all__ = [
     "SetRisk",
     "Sightings",
     "TCloseness",
+    "ZAnonymity",
     "alone_in",
     "audit",
     "audit_linked",

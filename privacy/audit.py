@@ -18,6 +18,7 @@ from microdata import InfeasibleError, Publication, Published, Table, published_
 from privacy.model import Groups, Model
 from privacy.outsider import match, published_groups
 from privacy.over_time import Sightings, candidates
+from privacy.passing import PassingModel
 
 LISTED_CLASSES = 20
 """So many failing classes are listed; all of them are counted."""
@@ -142,8 +143,14 @@ def _not_linked(sensitive: NDArray[np.int32], published: Published, together: ND
 
 
 def _refuse_history(models: Iterable[Model]) -> None:
-    """No published table shows whose rows it has, so nobody can tie them together."""
+    """No published table shows whose rows it has, so nobody can tie them together; nor when they came."""
     for model in models:
+        if isinstance(model, PassingModel):
+            raise InfeasibleError(
+                f"{model.name} is about who passed within a window, and a published file does not show when its rows "
+                "came; a replay checks it before anything is written",
+                parameter=model.parameter,
+            )
         if model.checked_on == "history":
             raise InfeasibleError(
                 f"{model.name} is about all rows of a person together, and a published file does not show whose rows "

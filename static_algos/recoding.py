@@ -62,12 +62,7 @@ def recodings(
 
     Other numbers have widths that double, or with `quantiles` intervals that halve the rows again and again.
     """
-    numbers = [attribute.name for attribute in table.schema.quasi if isinstance(attribute, Number)]
-    for name in widths:
-        if name not in numbers:
-            raise InfeasibleError(
-                "only numbers among the quasi-identifiers have widths", parameter="widths", given=repr(name)
-            )
+    check_widths(table.schema, widths)
     return tuple(
         _category(attribute, column)
         if isinstance(attribute, Category)
@@ -76,6 +71,16 @@ def recodings(
         else _number(attribute, column, widths.get(attribute.name) or default_widths(attribute, height))
         for attribute, column in zip(table.schema.quasi, table.quasi.T, strict=True)
     )
+
+
+def check_widths(schema: Schema, widths: Mapping[str, Sequence[float]]) -> None:
+    """Refuse widths of what is no number."""
+    numbers = [attribute.name for attribute in schema.quasi if isinstance(attribute, Number)]
+    for name in widths:
+        if name not in numbers:
+            raise InfeasibleError(
+                "only numbers among the quasi-identifiers have widths", parameter="widths", given=repr(name)
+            )
 
 
 def default_widths(attribute: Number, height: int) -> list[float]:
@@ -91,7 +96,7 @@ def default_widths(attribute: Number, height: int) -> list[float]:
         finest = math.ceil((attribute.size or 1) / 2 ** (height - 1)) * grid
     # A domain of few values has fewer levels: its finest width is the first that joins two values.
     start = 1 if finest == grid else 0
-    return [finest * 2**level for level in range(start, height - 1) if finest * 2**level < _extent(attribute)]
+    return [finest * 2**level for level in range(start, height - 1) if finest * 2**level < extent(attribute)]
 
 
 def _category(attribute: Category, column: NDArray[np.float64]) -> Recoding:
@@ -115,15 +120,7 @@ def _climbed(tree: Hierarchy, nodes: NDArray[np.int32], height: int) -> NDArray[
 
 def _number(attribute: Number, column: NDArray[np.float64], widths: Sequence[float]) -> Recoding:
     """Exact values (on a declared step: its cells), then intervals that are whole runs of cells, then the domain."""
-    unit = attribute.grid or (widths[0] if widths else _extent(attribute)) or 1.0
-    if _extent(attribute) / unit > MOST_CELLS:
-        raise InfeasibleError(
-            f"intervals of {attribute.name!r} cannot be told apart: the domain has more than {MOST_CELLS} of them",
-            parameter="widths",
-            given=f"{unit:g}",
-            nearest=_extent(attribute) / MOST_CELLS,
-        )
-    runs = [_run(attribute, before, width) for before, width in pairwise((unit, *widths))]
+    unit, runs = unit_and_runs(attribute, widths)
     distinct = column if attribute.step is None else _cell(attribute, column, unit)
     codes = np.unique(distinct, return_inverse=True)[1].astype(np.int32)
     values = _ends(codes, column)
@@ -137,8 +134,21 @@ def _number(attribute: Number, column: NDArray[np.float64], widths: Sequence[flo
         length = min(length * run, 2 * MOST_CELLS)  # as good as any that covers the whole domain
         levels.append(_intervals(attribute, values, cells // length, length * unit))
     if attribute.high > attribute.low:
-        levels.append(_intervals(attribute, values, np.zeros_like(cells), 2 * _extent(attribute)))
+        levels.append(_intervals(attribute, values, np.zeros_like(cells), 2 * extent(attribute)))
     return Recoding(codes, tuple(levels))
+
+
+def unit_and_runs(attribute: Number, widths: Sequence[float]) -> tuple[float, list[int]]:
+    """The width of the finest interval, and how many intervals of each level make one of the next."""
+    unit = attribute.grid or (widths[0] if widths else extent(attribute)) or 1.0
+    if extent(attribute) / unit > MOST_CELLS:
+        raise InfeasibleError(
+            f"intervals of {attribute.name!r} cannot be told apart: the domain has more than {MOST_CELLS} of them",
+            parameter="widths",
+            given=f"{unit:g}",
+            nearest=extent(attribute) / MOST_CELLS,
+        )
+    return unit, [_run(attribute, before, width) for before, width in pairwise((unit, *widths))]
 
 
 def _halves(attribute: Number, column: NDArray[np.float64], height: int) -> Recoding:
@@ -179,12 +189,12 @@ def _ends(codes: NDArray[np.int32], column: NDArray[np.float64]) -> tuple[NDArra
     return least, greatest
 
 
-def _extent(attribute: Number) -> float:
+def extent(attribute: Number) -> float:
     """Width of the interval that holds the whole domain."""
-    return attribute.high - attribute.low + (1.0 if _separate(attribute) else 0.0)
+    return attribute.high - attribute.low + (1.0 if separate(attribute) else 0.0)
 
 
-def _separate(attribute: Number) -> bool:
+def separate(attribute: Number) -> bool:
     """Whether neighbouring intervals do not touch: between whole numbers there is nothing."""
     return attribute.integer and attribute.step is None
 
@@ -205,7 +215,7 @@ def _run(attribute: Number, before: float, width: float) -> int:
 def _cell(attribute: Number, values: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
     cells = np.floor((values - attribute.low) / unit).astype(np.int64)
     # The domain's end belongs to the last interval, not to one of its own.
-    last = math.ceil(_extent(attribute) / unit - 1e-9) - 1
+    last = math.ceil(extent(attribute) / unit - 1e-9) - 1
     return np.clip(cells, 0, max(last, 0))
 
 
@@ -218,7 +228,7 @@ def _intervals(
     """The level that publishes codes by the interval of this index and width."""
     known, group = np.unique(index, return_inverse=True)
     lo = np.asarray(attribute.low + known * width, np.float64)
-    hi = np.minimum(lo + width - (1.0 if _separate(attribute) else 0.0), attribute.high)
+    hi = np.minimum(lo + width - (1.0 if separate(attribute) else 0.0), attribute.high)
     # Rounding of the products must never leave a value outside.
     np.minimum.at(lo, group, values[0])
     np.maximum.at(hi, group, values[1])

@@ -12,8 +12,10 @@ from stream_algos.dynamic_group import DynamicGroup
 from stream_algos.engine import STREAM_ALGORITHMS, Batch, Engine, Hold, Release, Snapshot, StreamParameters
 from stream_algos.incognito_w import IncognitoW
 from stream_algos.mondrian_w import MondrianW
+from stream_algos.quantile import Quantile
 from stream_algos.sabre_w import SabreW
 from stream_algos.workload import Workload, workload_error
+from stream_algos.z import Z
 
 __all__ = [
     "STREAM_ALGORITHMS",
@@ -30,11 +32,13 @@ __all__ = [
     "InOrder",
     "IncognitoW",
     "MondrianW",
+    "Quantile",
     "Release",
     "SabreW",
     "Snapshot",
     "StreamParameters",
     "Workload",
+    "Z",
     "workload_error",
 ]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import EXAMPLE_QUASI, EXAMPLE_SENSITIVE, Attribute, Boxes, Schema, example_table
-from privacy import Groups, Lineages, Sightings, candidates, check
+from privacy import Edges, Groups, Lineages, Passing, PassingModel, Sightings, candidates, check
 from stream_algos.engine import Batch, Engine, Release
 
 
@@ -71,6 +71,7 @@ class Observer:
     def __post_init__(self) -> None:
         self.rows, self.release = Batch.empty(self.schema), Release.empty(len(self.schema.quasi))
         self._lineages = Lineages(self.schema)
+        self._edges = Edges(self.schema)
 
     def push(self, batch: Batch) -> None:
         """Let the engine take rows."""
@@ -168,6 +169,14 @@ class Observer:
             groups = self._lineages.groups(release.ids, release.company, persons)
             assert check(self.engine.models(), groups).all(), "a cohort does not meet the models"
             return
+        for model in self.engine.models():
+            if isinstance(model, PassingModel):
+                rows = self.rows
+                passing = Passing(rows.positions, rows.times, rows.persons, rows.quasi, found, release.lo, release.hi)
+                assert np.array_equal(cluster, np.arange(len(release))), "rows leave one by one"
+                assert check((model,), model.judged(passing)).all(), "too few persons passed"
+                assert not model.only_widens or self._edges.widen(release.lo, release.hi).all(), "a box cuts another"
+                return
         for window in np.unique(release.windows[~release.reused], axis=0):
             chosen = ~release.reused & (release.windows == window).all(axis=1)
             assert self._hold(found, cluster, chosen, window).all(), "a cluster does not meet the models"

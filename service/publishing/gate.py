@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Boxes, Schema
-from privacy import Groups, Lineages, Model
+from privacy import Edges, Groups, Lineages, Model, Passing, PassingModel
 from service.publishing.rows import Rows
 from stream_algos import Release
 
@@ -27,6 +27,9 @@ class Gate:
         self._reusable = all(model.survives_adding for model in models)
         # What must hold over time is checked for every row, over all that left with its box and those before it.
         self._lineages = Lineages(schema) if any(model.checked_on == "history" for model in models) else None
+        # Rows that leave one by one are held against those that came within their window, each by its own position.
+        self._passing = next((model for model in models if isinstance(model, PassingModel)), None)
+        self._edges = Edges(schema)
         self.achieved: dict[str, float] = {}
         """What the clusters that passed have achieved, by model: the least safe of them counts."""
         self.largest_share: float | None = None
@@ -45,7 +48,10 @@ class Gate:
         if self._lineages is not None:
             fit &= self._hold_over_time(decisions, rows, found, cluster, fit, self._lineages)
         fresh = fit & ~decisions.reused
-        if self._lineages is None:
+        if self._passing is not None:
+            fresh &= np.diff(decisions.starts) == 1
+            fresh[fresh] = self._hold_in_passing(decisions, rows, found[fresh[cluster]], fresh, self._passing)
+        elif self._lineages is None:
             fresh[fresh] = self._hold(decisions, rows, found, cluster, fresh)
         return fresh | (fit & decisions.reused & self._known(decisions, published, fresh))
 
@@ -83,6 +89,23 @@ class Gate:
             self._note(groups, passed)
         return holds
 
+    def _hold_in_passing(
+        self,
+        decisions: Release,
+        rows: Rows,
+        own: NDArray[np.int64],
+        candidates: NDArray[np.bool_],
+        model: PassingModel,
+    ) -> NDArray[np.bool_]:
+        """Whether enough persons passed before each candidate, which is one row each."""
+        lo, hi = decisions.lo[candidates], decisions.hi[candidates]
+        groups = model.judged(Passing(rows.positions, rows.times, rows.persons, rows.quasi, own, lo, hi))
+        passed = model.holds(groups)
+        if model.only_widens:
+            passed[passed] = self._edges.widen(lo[passed], hi[passed])
+        self._note(groups, passed)
+        return passed
+
     def _hold_over_time(
         self,
         decisions: Release,
@@ -107,7 +130,7 @@ class Gate:
     def _note(self, groups: Groups, passed: NDArray[np.bool_]) -> None:
         if not passed.any():
             return
-        if self._lineages is None:
+        if self._lineages is None and self._passing is None:
             share = float((groups.most[passed] / groups.rows[passed]).max())
             self.largest_share = max(share, self.largest_share or 0.0)
         for model in self._models:

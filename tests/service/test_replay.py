@@ -556,3 +556,31 @@ def test_an_audit_says_that_a_file_cannot_show_it(portcullis: Any, visits: Any) 
     result = portcullis("audit", visits / "events.csv", visits / "safe.csv", "--policy", visits / "policy.yaml")
     assert result.exit_code != 0
     assert "does not show whose rows" in result.output
+
+
+AT_ONCE = {
+    "z": "{algorithm: z, z: 4, window: {tuples: 60}}",
+    "quantile": "{algorithm: quantile, k: 4, universe: 5000, window: 32}",
+}
+
+
+@pytest.mark.parametrize("engine", AT_ONCE)
+def test_engines_without_delay_have_none(portcullis: Any, events: Any, engine: str) -> None:
+    policy = POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", AT_ONCE[engine])
+    (events / "policy.yaml").write_text(policy)
+    result = replayed(portcullis, events, "--report", events / "report.json", "--html", events / "report.html")
+    assert result.exit_code == 0, result.output
+    report = json.loads((events / "report.json").read_text())
+    assert report["delays"]["max"] == 0
+    assert report["at_once"] == 1.0
+    assert report["released"] + report["suppressed"] == 90
+    assert report["released"] == report["clusters"] > 60
+    assert report["largest_share"] is None
+    assert report["guarantees"][0]["achieved"] >= 4
+    told = result.output + (events / "report.html").read_text() + json.dumps(report)
+    assert "k-anonymity" not in told
+    assert MARK not in told
+    (events / "policy.yaml").write_text(policy + "show: mean\n")
+    refused = replayed(portcullis, events)
+    assert refused.exit_code == 2
+    assert "would be the row itself" in refused.output

@@ -56,8 +56,8 @@ def test_the_gate_of_the_service_agrees(case: Any) -> None:
 
 
 def k_of(entry: Any) -> Any:
-    """Where an engine is asked for k: by itself, or in what it asks of an algorithm for tables."""
-    return ("k",) if "k" in entry.parameters.model_fields else ("table", "k")
+    """Where an engine is asked for k, or z: by itself, or in what it asks of an algorithm for tables."""
+    return next(((name,) for name in ("k", "z") if name in entry.parameters.model_fields), ("table", "k"))
 
 
 @pytest.mark.parametrize("entry", ENTRIES)

@@ -18,7 +18,7 @@ SCHEMA = Schema(
 ROWS, PIECE, HELD = 10_000_000, 100_000, 5000
 CLUSTERS = {"k": 10, "l": 2, "delta": HELD, "reuse": True}
 WINDOWS = {"k": 10, "window": {"size": HELD, "advance": HELD // 2}}
-ENGINES = {
+ENGINES: dict[str, Any] = {
     "castle, deadline": ("castle", {**CLUSTERS, "formation": "deadline"}),
     "castle, arrival": ("castle", {**CLUSTERS, "formation": "arrival"}),
     "sabre_w": ("sabre_w", {**WINDOWS, "t": 0.3}),
@@ -27,6 +27,8 @@ ENGINES = {
     "incognito_w": ("incognito_w", {**WINDOWS, "t": 0.3}),
     "dynamic_group": ("dynamic_group", WINDOWS),
     "blocks": ("blocks", {"size": HELD // 2, "table": {"algorithm": "mondrian", "k": 10}}),
+    "z": ("z", {"z": 10, "window": {"tuples": HELD}}),
+    "quantile": ("quantile", {"k": 10, "universe": 100_000, "window": HELD}),
     "cohorts": ("cohorts", {"k": 10, "l": 2, "delay": {"tuples": HELD}, "company": "standing"}),
 }
 

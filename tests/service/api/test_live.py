@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import yaml
 
 from service.kinds import data_kinds
 from tests.service.api.api_world import ServiceProcess, is_alive, parts, policy_text, submit, wait_for, wait_until
-from tests.service.cli.cli_world import MARK, table_text
+from tests.service.cli.cli_world import MARK, POLICY, table_text
 
 pytestmark = pytest.mark.xdist_group("live")  # one service for all of them
 
@@ -36,6 +37,20 @@ def test_a_job_succeeds_and_says_what_it_achieved(done: Any) -> None:
     assert done["created_at"].endswith("Z")
     assert done["progress"] is None
     assert done["problem"] is None
+
+
+@pytest.mark.parametrize("more", ["", ", universe: 100000"])
+def test_budgets_by_http(live: Any, more: str) -> None:
+    policy = POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", f"{{algorithm: budget, k: 4{more}}}")
+    job = wait_for(live.client, submit(live.client, policy))
+    assert job["state"] == "succeeded", job["problem"]
+    report = live.client.get(job["links"]["report"], headers={"Accept": "application/json"}).json()
+    assert ("not k-anonymity" in json.dumps(report)) == bool(more)
+    rows = live.client.get(job["links"]["result"], headers={"Accept": "application/x-ndjson"}).text.splitlines()
+    assert len(rows) == 80
+    if not more:
+        sizes = Counter(json.loads(row)["class"] for row in rows)
+        assert min(sizes.values()) >= 4
 
 
 @pytest.mark.parametrize(
