@@ -24,6 +24,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.sigutils import normalize_signature
 
 Function = TypeVar("Function", bound=Callable[..., object])
 HOME = Path(__file__).resolve().parents[1]
@@ -53,7 +54,8 @@ def _one_at_a_time(compile_: Callable[[Any], Any], lock: Path) -> Callable[[Any]
     def compiled(signature: Any) -> Any:
         # numba's own lock first, as its compiler does: else two threads could wait for each other's.
         with global_compiler_lock, _only_process(lock):
-            return compile_(signature)
+            # A constant in a call is a type of its own to numba, and would have everything below compiled again.
+            return compile_(tuple(numba.types.unliteral(one) for one in normalize_signature(signature)[0]))
 
     return compiled
 

@@ -122,3 +122,16 @@ def test_every_package_with_kernels_is_known() -> None:
     using = {name for name in ours for file in (compiling.HOME / name).rglob("*.py") if "@kernel" in file.read_text()}
     assert "service" in using
     assert using <= set(compiling.PACKAGES)
+
+
+def test_a_constant_is_no_reason_to_compile_again() -> None:
+    @compiling.kernel
+    def twice(number: int) -> int:
+        return 2 * number
+
+    @compiling.kernel
+    def calls(number: int) -> int:
+        return twice(1) + twice(2) + twice(number)
+
+    assert calls(3) == 12
+    assert len(twice.signatures) == 1  # type: ignore[attr-defined]
