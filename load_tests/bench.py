@@ -50,7 +50,6 @@ BY_HAND = frozenset(
         "column_orders",
         "http_bombs",
         "ratings_speed",
-        "stream_delays",
         "stream_linking",
         "stream_recovery",
     }

@@ -124,7 +124,7 @@ def draw(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
         return Panel(title, "persons × events", [f"{persons:,} × {events}" for persons, events in sizes], values)
 
     found = panel("% with fewer than k candidates", "below k", 100.0)
-    write_chart(folder / "choosing-linking.svg", [found, panel("loss", "loss", 1.0)])
+    write_chart(folder / "linking.svg", [found, panel("loss", "loss", 1.0)])
 
 
 def write_table(rows: Sequence[Mapping[str, Any]], page: Path) -> None:

@@ -41,7 +41,7 @@ def test_only_cohorts_withstand(tmp_path: Path) -> None:
     assert cohorts["below k"] == 0
     assert castle["below k"] > 0.1
     draw(rows, tmp_path)
-    assert "fewer than k" in (tmp_path / "choosing-linking.svg").read_text()
+    assert "fewer than k" in (tmp_path / "linking.svg").read_text()
     page = tmp_path / "page.md"
     page.write_text(f"before\n{MARKS[0]}\nold\n{MARKS[1]}\nafter\n")
     for _ in range(2):

@@ -583,4 +583,4 @@ def test_engines_without_delay_have_none(portcullis: Any, events: Any, engine: s
     (events / "policy.yaml").write_text(policy + "show: mean\n")
     refused = replayed(portcullis, events)
     assert refused.exit_code == 2
-    assert "would be the row itself" in refused.output
+    assert "must be interval" in refused.output
