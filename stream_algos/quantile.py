@@ -1,4 +1,4 @@
-"""Quantile: no delay and next to no loss, for a promise about a declared population and not about the stream.
+"""Quantile: no delay, for a promise about a declared population and not about the stream.
 
 If n people were spread evenly over D′ combinations of values, each combination would have k of them with a chance of
 1 - β; that gives D′, and each column its share of it, as for the algorithm `budget`. A number is cut into that many
@@ -9,7 +9,7 @@ one of the stream with a combination.
 
 Persons are counted over a fixed grid of each domain, exactly, each with the last row in the window; no sample of values
 is kept. The window moves by panes of an eighth of it, and edges are looked at once a pane. Until the first window is
-full, columns are published as their whole domains; with fewer than k persons nothing is. Afterwards edges only widen:
+full, columns are published as their whole domains, and in its first pane nothing is. Afterwards edges only widen:
 an interval with too few persons joins a neighbour, and so do nodes, unless next to nobody is there: then their rows are
 suppressed. Nothing of it comes back, so whoever ties rows of one person together, whose values stay, learns no more
 than from the finest of them.
