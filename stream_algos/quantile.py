@@ -113,6 +113,11 @@ class Quantile(AtOnce):
         return [(one.size or 0) if own is None else own.count for one, own in both]
 
     @cached_property
+    def _wider(self) -> list[NDArray[np.int64]]:
+        """Of each category's nodes the nearest one above it with more leaves."""
+        return [_wider(one.hierarchy) if isinstance(one, Category) else np.empty(0, int) for one in self.schema.quasi]
+
+    @cached_property
     def _model(self) -> ChanceOfK:
         asked = self.parameters
         allowed = most_combinations(asked.universe, asked.k, asked.beta)
@@ -220,7 +225,7 @@ class Quantile(AtOnce):
                 if isinstance(one, Category):
                     if not self._cut:
                         first[:] = end[:] = np.arange(size)
-                    _climb(one.hierarchy, first, end, counts, least)
+                    _climb(one.hierarchy, self._wider[column], first, end, counts, least)
                 else:
                     starts = np.unique(first) if self._cut else _cut_evenly(counts, least)
                     starts = _joined(starts, counts, least)
@@ -282,15 +287,30 @@ def _joined(starts: NDArray[np.int64], counts: NDArray[np.int64], least: int) ->
     return np.array(kept)
 
 
+def _wider(tree: Hierarchy) -> NDArray[np.int64]:
+    """Of each node the nearest one above it with more leaves, -1 where there is none: an only child tells the same."""
+    wider = tree.parent.astype(np.int64)
+    while True:
+        same = (wider >= 0) & (tree.first[wider] == tree.first) & (tree.last[wider] == tree.last)
+        if not same.any():
+            return wider
+        wider[same] = tree.parent[wider[same]]
+
+
 def _climb(
-    tree: Hierarchy, first: NDArray[np.int64], end: NDArray[np.int64], counts: NDArray[np.int64], least: int
+    tree: Hierarchy,
+    wider: NDArray[np.int64],
+    first: NDArray[np.int64],
+    end: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    least: int,
 ) -> None:
-    """Publish parents instead of their nodes where too many of their persons are in nodes with too few."""
+    """Publish wider nodes where too many of their persons are in nodes with too few."""
     before = np.append(0, np.cumsum(counts))
     while True:
         starts = np.unique(first)
         own = before[end[starts] + 1] - before[starts]
-        parents = tree.parent[tree.lca(starts.astype(np.float64), end[starts].astype(np.float64))]
+        parents = wider[tree.lca(starts.astype(np.float64), end[starts].astype(np.float64))]
         few = np.zeros(len(tree.parent), np.int64)
         poor = (own < least) & (parents >= 0)
         np.add.at(few, parents[poor], own[poor])

@@ -150,3 +150,14 @@ def test_nothing_calls_it_k_anonymity() -> None:
     made = engine()
     words = [made.models()[0].name, made.models()[0].label, *made.status()]
     assert not any("k-anonymity" in word for word in words)
+
+
+@pytest.mark.timeout(120)
+def test_an_only_child_is_climbed_over() -> None:
+    """Its parent has the same leaves: publishing it instead would be no step at all, for ever."""
+    tree = Hierarchy.from_mapping({"*": {"north": {"coast": ["a"], "hills": ["b"]}, "south": {"plain": ["c"]}}})
+    schema = Schema("person", (Category("city", tree),))
+    made = Quantile(schema, words=seeded_words(1), k=5, universe=100, beta=0.1, window=80)
+    cities = np.arange(400)[:, None] % 8 == np.array([0, 1])  # of eight persons one in a and one in b
+    batch = replace(rows(400), quasi=np.where(cities[:, :1], 0.0, np.where(cities[:, 1:], 1.0, 2.0)))
+    Observer(schema, made).run(batch, (37,)).assert_complete()
