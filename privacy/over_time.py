@@ -162,11 +162,11 @@ class Lineages:
     ) -> None:
         """Rows with these values leave; `boxes` says for each of them which entry of `ids` it leaves with."""
         self._parents.update(zip(ids.tolist(), parents.tolist(), strict=True))
-        for attribute in range(len(self._attributes)):
-            for box, value, count in zip(
-                *(part.tolist() for part in pairs(boxes, sensitive[:, attribute])), strict=True
-            ):
-                self._of(int(ids[box]))[attribute][value] += count
+        self._count(ids, boxes, sensitive, 1)
+
+    def take_back(self, ids: NDArray[np.uint64], boxes: NDArray[np.integer], sensitive: NDArray[np.int32]) -> None:
+        """Rows that were added do not leave after all."""
+        self._count(ids, boxes, sensitive, -1)
 
     def groups(self, ids: NDArray[np.uint64], company: NDArray[np.int64], persons: NDArray[np.int64]) -> Groups:
         """All that ever left with each of these boxes and those before it, as classes.
@@ -181,12 +181,26 @@ class Lineages:
         )
         return Groups(rows, persons, np.zeros(len(rows), np.int64), tuple(histograms), company)
 
+    def _count(
+        self, ids: NDArray[np.uint64], boxes: NDArray[np.integer], sensitive: NDArray[np.int32], turn: int
+    ) -> None:
+        for attribute in range(len(self._attributes)):
+            for box, value, count in zip(
+                *(part.tolist() for part in pairs(boxes, sensitive[:, attribute])), strict=True
+            ):
+                own = self._of(int(ids[box]))[attribute]
+                own[value] += turn * count
+                if not own[value]:
+                    del own[value]
+
     def _of(self, number: int) -> tuple[Counter[int], ...]:
         return self._values.setdefault(number, tuple(Counter() for _ in self._attributes))
 
     def _gathered(self, number: int) -> tuple[Counter[int], ...]:
         gathered: tuple[Counter[int], ...] = tuple(Counter() for _ in self._attributes)
-        while number:
+        met = {0}
+        while number not in met:  # whoever names boxes in a circle gets no answer twice
+            met.add(number)
             for place, values in enumerate(self._values.get(number, ())):
                 gathered[place].update(values)
             number = self._parents.get(number, 0)

@@ -46,14 +46,14 @@ class Gate:
         inside = Boxes(self._schema, decisions.lo, decisions.hi).cover(rows.quasi[found], cluster)
         fit &= ~_marked(cluster, ~inside, len(decisions))
         if self._lineages is not None:
-            fit &= self._hold_over_time(decisions, rows, found, cluster, fit, self._lineages)
+            return self._hold_over_time(decisions, rows, found, cluster, fit, published, self._lineages)
         fresh = fit & ~decisions.reused
         if self._passing is not None:
             fresh &= np.diff(decisions.starts) == 1
             fresh[fresh] = self._hold_in_passing(decisions, rows, found[fresh[cluster]], fresh, self._passing)
-        elif self._lineages is None:
+        else:
             fresh[fresh] = self._hold(decisions, rows, found, cluster, fresh)
-        return fresh | (fit & decisions.reused & self._known(decisions, published, fresh))
+        return fresh | (fit & self._known(decisions, published, fresh))
 
     def _well_formed(self, decisions: Release) -> NDArray[np.bool_]:
         """Boxes in the form in which they are published, with at least one row each."""
@@ -113,19 +113,30 @@ class Gate:
         found: NDArray[np.int64],
         cluster: NDArray[np.int64],
         candidates: NDArray[np.bool_],
+        published: Mapping[int, tuple[bytes, bytes]],
         lineages: Lineages,
     ) -> NDArray[np.bool_]:
-        """Whether every model holds for what stands behind each candidate; False for the others."""
-        own = candidates[cluster]
-        lineages.add(decisions.ids, decisions.parents, cluster[own], rows.sensitive[found[own]])
+        """Whether every model holds for what stands behind each candidate, and reuses repeat what left; else False.
+
+        What is refused lends its values to nobody, now or later: each refusal asks anew about those that are left.
+        """
+        passed, leaving = candidates, candidates[cluster]
         ids, box = np.unique(decisions.ids, return_inverse=True)
         company = np.full(len(ids), np.iinfo(np.int64).max)
         np.minimum.at(company, box, decisions.company)
-        whose = np.unique(np.stack([box[cluster[own]], rows.persons[found[own]]]), axis=1)[0]
-        groups = lineages.groups(ids, company, np.bincount(whose, minlength=len(ids)))
-        passed = np.logical_and.reduce([model.holds(groups) for model in self._models])
-        self._note(groups, passed)
-        return candidates & passed[box]
+        lineages.add(decisions.ids, decisions.parents, cluster[leaving], rows.sensitive[found[leaving]])
+        while True:
+            whose = np.unique(np.stack([box[cluster[leaving]], rows.persons[found[leaving]]]), axis=1)[0]
+            groups = lineages.groups(ids, company, np.bincount(whose, minlength=len(ids)))
+            holds = np.logical_and.reduce([model.holds(groups) for model in self._models])
+            held = passed & holds[box]
+            passed = held & (~decisions.reused | self._known(decisions, published, held & ~decisions.reused))
+            refused = leaving & ~passed[cluster]
+            if not refused.any():
+                self._note(groups, np.isin(np.arange(len(ids)), box[passed]))
+                return passed
+            lineages.take_back(decisions.ids, cluster[refused], rows.sensitive[found[refused]])
+            leaving &= ~refused
 
     def _note(self, groups: Groups, passed: NDArray[np.bool_]) -> None:
         if not passed.any():
@@ -142,7 +153,7 @@ class Gate:
     def _known(
         self, decisions: Release, published: Mapping[int, tuple[bytes, bytes]], fresh: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Whether each reuse repeats the id and box of a cluster that left before, or leaves with this publication."""
+        """Whether each is a reuse, of the id and box of a cluster that left before, or leaves with this publication."""
         known = np.zeros(len(decisions), bool)
         if not self._reusable or not decisions.reused.any():
             return known

@@ -109,6 +109,14 @@ def test_a_lineage_has_the_values_of_all_boxes_before() -> None:
     assert two.achieved(groups).tolist() == [1, 2, 1]
     lineages.add(ids[2:], parents[2:], np.array([0]), np.array([[0]], np.int32))
     assert two.holds(lineages.groups(ids, three, three)).tolist() == [False, True, True]
+    lineages.take_back(ids[2:], np.array([0]), np.array([[0]], np.int32))
+    assert two.achieved(lineages.groups(ids, three, three)).tolist() == [1, 2, 1]
+
+
+def test_a_lineage_that_bites_its_tail_is_counted_once() -> None:
+    lineages, ids = Lineages(ILL), np.array([7, 8], np.uint64)
+    lineages.add(ids, ids[::-1], np.array([0, 1]), np.array([[0], [1]], np.int32))
+    assert lineages.groups(ids, np.array([3, 3]), np.array([3, 3])).rows.tolist() == [2, 2]
 
 
 def test_a_file_cannot_be_audited_for_it() -> None:

@@ -165,3 +165,24 @@ def test_where_company_must_be_present_a_class_has_k_persons_of_its_own() -> Non
     assert gate.passes(in_cohort([12], ids=np.array([8], np.uint64)), ROWS, {}).tolist() == [False], "alone"
     twice = rows_of([1, 1, 2, 3], [0, 1, 0, 1])
     assert gate.passes(in_cohort([10, 11], ids=np.array([9], np.uint64)), twice, {}).tolist() == [False], "one person"
+
+
+def test_values_of_what_was_refused_count_for_nobody() -> None:
+    """A box without a known past would have its second value from rows that never left."""
+    gate, new = Gate(SCHEMA, OVER_TIME), {"ids": np.array([9], np.uint64)}
+    for refused in (
+        in_cohort([10, 11], company=2, **new),
+        in_cohort([10, 11], reused=np.array([True]), **new),
+        in_cohort([11], **new),
+    ):
+        assert gate.passes(refused, ROWS, {}).tolist() == [False]
+        assert gate.passes(in_cohort([12], **new), ROWS, {}).tolist() == [False]
+    assert gate.passes(in_cohort([10, 11], **new), ROWS, {}).tolist() == [True]
+
+
+def test_a_refused_box_lends_no_values_to_what_leaves_with_it() -> None:
+    """The second box has one value of its own, and the other from the first, behind which too few stand."""
+    both = Release.concat([in_cohort([10, 11], company=2), in_cohort([12], parent=7, ids=np.array([8], np.uint64))])
+    gate = Gate(SCHEMA, OVER_TIME)
+    assert gate.passes(both, ROWS, {}).tolist() == [False, False]
+    assert gate.achieved == {}
