@@ -42,7 +42,11 @@ from privacy.likeness import BetaLikeness, Likeness, RangeLikeness, SemanticLike
 from privacy.model import Groups, Histogram, Model, SensitiveModel
 from privacy.over_time import KOverTime, Lineages, Record, Sightings, candidates
 from privacy.passing import ChanceOfK, Edges, Passing, PassingModel, ZAnonymity
+from privacy.population import Journalist, PopulationRisk, pitman, population_risk, unique_people, zayatz
+from privacy.raising import Raised, Raising, raising
+from privacy.reconstruction import Reconstruction, reconstruction
 from privacy.risk import Risk, Risks, risks, risks_before
+from privacy.trials import Rate, Trial, trials
 
 if typing.TYPE_CHECKING:
     from privacy.guarantee import Guarantee
@@ -84,6 +88,7 @@ __all__ = [
     "Histogram",
     "Identifying",
     "Inference",
+    "Journalist",
     "KAnonymity",
     "KOverTime",
     "Key",
@@ -102,7 +107,12 @@ __all__ = [
     "Part",
     "Passing",
     "PassingModel",
+    "PopulationRisk",
+    "Raised",
+    "Raising",
     "RangeLikeness",
+    "Rate",
+    "Reconstruction",
     "Record",
     "RecursiveDiversity",
     "Risk",
@@ -112,6 +122,7 @@ __all__ = [
     "SetRisk",
     "Sightings",
     "TCloseness",
+    "Trial",
     "ZAnonymity",
     "alone_in",
     "audit",
@@ -132,9 +143,16 @@ __all__ = [
     "least_parts",
     "linking",
     "observed",
+    "pitman",
+    "population_risk",
+    "raising",
+    "reconstruction",
     "require",
     "risks",
     "risks_before",
     "similarity",
     "skewness",
+    "trials",
+    "unique_people",
+    "zayatz",
 ]

@@ -66,17 +66,17 @@ ATTACKS = {name: Attack(name, gets, sensitive=name in _VALUE) for name, gets in 
 def exposures(publication: Publication) -> tuple[Exposure, ...]:
     """What every attack gets from a publication, and from the table as it was."""
     table = publication.table
-    plain = _alike(table.quasi)
+    plain = alike(table.quasi)
     before = Groups.of(table.schema, table.persons, table.sensitive, plain, int(plain.max(initial=-1)) + 1)
     after = Groups.of(table.schema, table.persons, table.sensitive, publication.classes, len(publication.boxes))
     persons = len(np.unique(table.persons))
     return (*_who(publication, before, after, 1 / max(persons, 1)), *_what(before, after))
 
 
-def _alike(quasi: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Rows with equal quasi-identifiers, by number."""
-    classes = np.zeros(len(quasi), np.int64)
-    for column in quasi.T:
+def alike(rows: NDArray[np.float64] | NDArray[np.int32]) -> NDArray[np.int64]:
+    """Which rows are equal, by number."""
+    classes = np.zeros(len(rows), np.int64)
+    for column in rows.T:
         values = np.unique(column, return_inverse=True)[1].ravel()
         classes = np.unique(classes * (int(values.max(initial=0)) + 1) + values, return_inverse=True)[1].ravel()
     return classes

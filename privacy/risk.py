@@ -44,12 +44,12 @@ def risks(publication: Publication, population: Table | None = None, threshold: 
     """Risk of a publication, as it is published."""
     table, count = publication.table, len(publication.boxes)
     groups = Groups.of(table.schema, table.persons, table.sensitive, publication.classes, count)
-    prosecutor = _risk(groups.persons, groups.rows, threshold)
+    prosecutor = risk_of(groups.persons, groups.rows, threshold)
     journalist = None
     if population is not None:
         known = linking(publication.boxes.widened(), groups.rows, population).persons
         # Whoever is in the table is in the population, also where the given one is incomplete.
-        journalist = _risk(np.maximum(known, groups.persons), groups.rows, threshold)
+        journalist = risk_of(np.maximum(known, groups.persons), groups.rows, threshold)
     return Risks(prosecutor, journalist, (journalist or prosecutor).average)
 
 
@@ -59,7 +59,8 @@ def risks_before(table: Table, population: Table | None = None, threshold: Real 
     return risks(Publication.of(table, classes), population, threshold)
 
 
-def _risk(persons: NDArray[np.int64], rows: NDArray[np.int64], threshold: Real) -> Risk:
+def risk_of(persons: NDArray[np.int64], rows: NDArray[np.int64], threshold: Real = 0.2) -> Risk:
+    """Risk of classes with so many rows, each of which could be about so many persons."""
     total = int(rows.sum())
     if not total:
         return Risk(0.0, 0.0, 0.0, float(threshold))

@@ -40,7 +40,18 @@ from service.publishing.departure import Departure
 from service.publishing.gate import Gate, box_key
 from service.publishing.messages import MessageEncoder, shown
 from service.publishing.rows import Rows
-from service.report import Asked, DelayBin, Delays, Linked, Point, Refused, ReplayReport, Result, squared_loss
+from service.report import (
+    Asked,
+    DelayBin,
+    Delays,
+    Linked,
+    Point,
+    Refused,
+    ReplayReport,
+    Result,
+    Spreads,
+    squared_loss,
+)
 from stream_algos import Batch, Engine, InOrder, Release, Workload
 
 BATCH = 1 << 14
@@ -165,6 +176,7 @@ class Replay:
         self._in_order = InOrder(len(policy.schema.quasi)) if asked.in_order else None
         self.tally = Tally()
         self.linked: Linked | None = None
+        self._spreads = Spreads(policy.schema, max(model.least_persons for model in self.engine.models()))
         self._workload = Workload(self.schema) if queries else None
         self.refused: Counter[tuple[str, Reason]] = Counter()
         self._gate = Gate(self.schema, self.engine.models())
@@ -232,6 +244,7 @@ class Replay:
         self._rows.append(events, events.positions / self.rate)
         self.tally.totals["events"] += len(events)
         batch = self._rows.batch(at)
+        self._spreads.take(batch.quasi, batch.persons)
         if self._record:
             self._record.take(batch.positions, batch.persons, batch.quasi)
         if self._workload:
@@ -259,6 +272,7 @@ class Replay:
         if not passed.all():
             raise GuaranteeError(f"the gate refused {int((~passed).sum())} of {len(release)} clusters; nothing is kept")
         self.tally.decided(self.schema, step)
+        self._spreads.publish(Boxes(self.schema, release.lo, release.hi).widened(), np.diff(release.starts))
         if self._squares:
             self._squares.add(self._rows.quasi[self._rows.find(release.members)], release.cluster_of())
         if self._record and len(release):
@@ -352,6 +366,7 @@ class Replay:
             show=self.policy.show,
             squared_error=squared_loss(self.schema, self._squares.error()) if self._squares else None,
             workload_error=self._workload.error() if self._workload else None,
+            columns=self._spreads.found(),
             loss_over_time=list(tally.points()),
             delays=self._delays() if decided else None,
             engine=dict(self.engine.status()),

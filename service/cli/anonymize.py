@@ -17,6 +17,9 @@ from service.cli.targets import check_targets
 from service.evidence import gather, new_secret, signature, signing_key, write
 from service.ledger import LedgerFile, Released
 from service.policy import Policy, PolicyError, PolicyProblem, load_policy
+from service.policy.data import Outside
+
+MOST_PEOPLE = 10**12
 
 
 def anonymize(
@@ -29,6 +32,17 @@ def anonymize(
     purpose: Annotated[str | None, typer.Option(help="Which of the policy's purposes it is for.")] = None,
     ledger: Annotated[
         Path | None, typer.Option(help="File with all releases of the policy's data set; this one is added to it.")
+    ] = None,
+    population: Annotated[
+        str | None,
+        typer.Option(help="People that the table was drawn from, for the report: how many, or a file of them."),
+    ] = None,
+    counts: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Fields (with commas between) by which you also publish counts of sensitive values: the report says "
+            "what these give away. May be given several times."
+        ),
     ] = None,
     evidence: Annotated[
         Path | None,
@@ -44,6 +58,12 @@ def anonymize(
     targets = {"--out": out, "--report": report, "--html": html, "--evidence": evidence, "--evidence (secret)": secret}
     check_targets({"the table": table, "the policy": policy}, targets, overwrite=overwrite)
     loaded = load_policy(policy, purpose=purpose)
+    outside = _outside(population, counts or [])
+    if outside and not (report or html or evidence):
+        raise typer.BadParameter("--population and --counts are for a report: say where with --report or --html")
+    problems = list(loaded.data.check_outside(loaded, outside))
+    if problems:
+        raise PolicyError(problems)
     _check_ledger(loaded, ledger)
     kind, started = loaded.data, time.monotonic()
     with progress_bar() as progress:
@@ -51,6 +71,8 @@ def anonymize(
         seconds, seeded = time.monotonic() - started, seed is not None
         # Made before anything is written, so that a run that cannot be reported on leaves nothing behind.
         made = kind.report(loaded, result, seconds=seconds, repeatable=seeded) if report or html or evidence else None
+        if made and outside:
+            made = kind.against(loaded, result, made, outside, progress=progress)
         if ledger is not None:
             _enter(loaded, ledger, result)
         kind.write(loaded, result, out, seed=seed, progress=progress)
@@ -66,6 +88,17 @@ def anonymize(
     say_written(out, seconds, report, html)
     if evidence:
         say(f"evidence is in {evidence}; keep {secret} with the original, and show it to nobody who must not have that")
+
+
+def _outside(population: str | None, counts: list[str]) -> Outside:
+    """What others may have, as it was said."""
+    fields = [[name.strip() for name in one.split(",")] for one in counts]
+    if population is None or not population.replace("_", "").isdecimal():
+        return Outside(None if population is None else Path(population), fields)
+    people = int(population)
+    if not 1 <= people <= MOST_PEOPLE:
+        raise typer.BadParameter(f"must be a file, or from 1 to {MOST_PEOPLE} people", param_hint="--population")
+    return Outside(people, fields)
 
 
 def _signing_key(evidence: Path | None, sign: Path | None) -> Any:

@@ -143,6 +143,19 @@ class Beside:
     """Texts that came along with a policy from outside, by the last part of their names."""
 
 
+@dataclass(frozen=True)
+class Outside:
+    """What an attacker may have beside what is published, as its owner declares it."""
+
+    population: int | Path | None = None
+    """The people that a table was drawn from: a file of them, or how many they are."""
+    counts: Sequence[Sequence[str]] = ()
+    """Fields over whose combinations sensitive values are counted, in tables that are to be published too."""
+
+    def __bool__(self) -> bool:
+        return self.population is not None or bool(self.counts)
+
+
 class DataKind(ABC):
     """One kind of data, from the words of its policies to the page of its reports."""
 
@@ -217,6 +230,23 @@ class DataKind(ABC):
     @abstractmethod
     def report(self, policy: Policy, result: Any, *, seconds: float, repeatable: bool = False) -> BaseModel:
         """What was asked, what was achieved, what it cost."""
+
+    def check_outside(self, policy: Policy, outside: Outside) -> Iterator[PolicyProblem]:  # noqa: ARG002 - for kinds that can
+        """What an attacker cannot have of such data; here, all."""
+        if outside:
+            yield PolicyProblem("data", f"populations and counts are known for records, not for {self.name}")
+
+    def against(
+        self,
+        policy: Policy,  # noqa: ARG002 - as above
+        result: Any,  # noqa: ARG002
+        report: Any,
+        outside: Outside,  # noqa: ARG002
+        *,
+        progress: Progress = silent,  # noqa: ARG002
+    ) -> Any:
+        """The report with what an attacker gets who has this too."""
+        return report
 
     def facts(self, policy: Policy, result: Any) -> Facts | None:  # noqa: ARG002 - for kinds whose releases are kept
         """What decides whether a release is comparable with others of its data set; None where nobody can know."""

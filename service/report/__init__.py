@@ -3,7 +3,9 @@
 No quasi-identifier's value and no person is in them; sensitive values appear as distributions only.
 """
 
+from service.report.columns import Spreads
 from service.report.measure import distributions, loss_of, measures, sizes_of, squared_loss, table_report
+from service.report.outside import beside, population_of
 from service.report.page import report_html
 from service.report.replay_page import replay_html
 from service.report.replay_sections import DelayBin, Delays, Linked, Point, ReplayReport
@@ -18,10 +20,13 @@ __all__ = [
     "Refused",
     "ReplayReport",
     "Result",
+    "Spreads",
     "TableReport",
+    "beside",
     "distributions",
     "loss_of",
     "measures",
+    "population_of",
     "replay_html",
     "report_html",
     "sizes_of",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -47,13 +48,22 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
+def place(share: float) -> str:
+    """Where a share lies on a line, as SVG takes it.
+
+    >>> place(0.12345), place(1.5)
+    ('12.35%', '100.00%')
+    """
+    return f"{100 * min(max(share, 0.0), 1.0):.2f}%"
+
+
 @cache
 def parts() -> Any:
     """The macros of `parts.html.jinja`."""
     environment = Environment(
         loader=PackageLoader("service.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=False
     )
-    environment.filters |= {"percent": percent, "number": number}
+    environment.filters |= {"percent": percent, "number": number, "place": place}
     environment.globals["br"] = Markup("<br>")
     return environment.get_template("parts.html.jinja").module
 
@@ -71,6 +81,44 @@ def tile(value: str, label: str, note: str = "") -> str:
 def bars(lines: Iterable[Bar], series: Sequence[str] = (), *, top: float = 1.0) -> str:
     """A bar chart of shares; `series` names the bars of each line where there are several."""
     return str(parts().bars(list(lines), list(zip(series, _COLORS, strict=False)), top))
+
+
+class Strip(NamedTuple):
+    """What an attack gets, on a line from nothing to all."""
+
+    name: str
+    says: str
+    after: float
+    baseline: float
+    before: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+def strips(lines: Iterable[Strip]) -> str:
+    """Attacks, each with its sentence, its baseline, and its interval where it is an estimate."""
+    return str(parts().attacks(list(lines)))
+
+
+def spreads(columns: Iterable[tuple[str, Sequence[tuple[float, float, float]]]]) -> str:
+    """Small histograms side by side, before and after; the bars of a column are (width, before, after)."""
+    return str(parts().spreads([_spread(name, bars) for name, bars in columns]))
+
+
+def _spread(name: str, bars: Sequence[tuple[float, float, float]]) -> dict[str, Any]:
+    # As in every histogram with bars of several widths, what counts is the area.
+    highest = max((max(before, after) / width for width, before, after in bars), default=0.0) or 1.0
+    starts = accumulate((width for width, *_ in bars), initial=0.0)
+    drawn = [
+        {
+            "x": start + 0.08 * width,
+            "half": 0.42 * width,
+            "before": 68 * before / width / highest,
+            "after": 68 * after / width / highest,
+        }
+        for start, (width, before, after) in zip(starts, bars, strict=False)
+    ]
+    return {"name": name, "moved": sum(abs(before - after) for _, before, after in bars) / 2, "bars": drawn}
 
 
 def bullet(asked: float, achieved: float | None, *, more_is_safer: bool, holds: bool) -> str:

@@ -38,15 +38,19 @@ from privacy import (
     audit,
     contributions,
     exposures,
+    raising,
     risks,
     risks_before,
 )
 from privacy import Risk as MeasuredRisk
+from service.report.columns import spreads_of
+from service.report.outside import tried
 from service.report.sections import (
     Asked,
     AttributeLoss,
     Distribution,
     Exposed,
+    Higher,
     Loss,
     Measure,
     QueryError,
@@ -108,7 +112,9 @@ def table_report(
         utility=utility_of(publication, models),
         risk=_risk(publication),
         attacks=_attacks(publication),
+        tried=tried(publication),
         queries=_queries(publication),
+        columns=spreads_of(publication, int(groups.persons.min()) if len(groups) else 0),
         sensitive=distributions(groups),
         details=dict(publication.details),
     )
@@ -187,8 +193,11 @@ def loss_of(publication: Publication) -> Loss:
     )
     entropy = entropy_loss(table.quasi, publication.classes, boxes)
     errors, causes = _guessed(publication), contributions(table)
+    raised = None if publication.show == "mean" else raising(publication)
+    higher = {one.attribute: Higher(risk=one.risk, cost=one.cost) for one in (raised.columns if raised else ())}
     return Loss(
         mean=publication.loss,
+        risk=raised.risk if raised else None,
         weighted_discernibility=weighted_discernibility(boxes, sizes, publication.suppressed),
         attributes=[
             AttributeLoss(
@@ -200,6 +209,7 @@ def loss_of(publication: Publication) -> Loss:
                 normalized_error=errors[a][0],
                 rank_error=errors[a][1],
                 risk=causes[a],
+                higher=higher.get(attribute.name),
                 weight=weight,
             )
             for a, (attribute, weight) in enumerate(zip(table.schema.quasi, table.schema.weights, strict=True))

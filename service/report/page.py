@@ -9,33 +9,56 @@ from typing import Protocol
 
 from markupsafe import Markup
 
-from service.report.figures import Bar, bars, bullet, card, facts, histogram, number, parts, percent, tile
+from service.report.figures import (
+    Bar,
+    Strip,
+    bars,
+    bullet,
+    card,
+    facts,
+    histogram,
+    number,
+    parts,
+    percent,
+    spreads,
+    strips,
+    tile,
+)
 from service.report.sections import (
     Asked,
+    AttributeLoss,
+    Beside,
     Distribution,
     Exposed,
     Loss,
     Measure,
+    Population,
     QueryError,
     Refused,
     Result,
     Risk,
     Sizes,
+    Spread,
     SquaredLoss,
     TableReport,
+    Tried,
     Utility,
 )
+from service.report.verdict import Verdict, best_raise, named, raise_sentence, table_verdict
 
 
 def report_html(report: TableReport) -> str:
     """The page of one anonymized table."""
     title = f"Report: {report.name}" if report.name else "Report"
     cards = [
-        results_card(report.results),
+        columns_card(report.loss, report.utility),
+        *([spreads_card(report.columns)] if report.columns else []),
         *([attacks_card(report.attacks)] if report.attacks else []),
+        *([tried_card(report.tried)] if report.tried else []),
+        *([population_card(report.population)] if report.population else []),
+        *([beside_card(report.beside)] if report.beside else []),
+        results_card(report.results),
         measured_card(report.measured, sensitive=bool(report.sensitive)),
-        loss_card(report.loss, report.utility),
-        *([causes_card(report.loss)] if any(one.risk is not None for one in report.loss.attributes) else []),
         *([squares_card(report.squared_error)] if report.show == "mean" and report.squared_error else []),
         sizes_card(report.sizes),
         *(sensitive_card(one) for one in report.sensitive),
@@ -44,7 +67,13 @@ def report_html(report: TableReport) -> str:
         *([refused_card(report.rows.refused)] if report.rows.refused else []),
         details_card(report.asked, report.details),
     ]
-    return page(title, header(report, title) + tiles(report) + group("cards", cards))
+    head = header(report, title) + verdict_block(table_verdict(report))
+    return page(title, head + tiles(report) + group("cards", cards))
+
+
+def verdict_block(verdict: Verdict) -> str:
+    """Whether to publish, at one look."""
+    return str(parts().verdict(verdict.mark, verdict.says, verdict.lines))
 
 
 def page(title: str, body: str) -> str:
@@ -129,15 +158,74 @@ def results_card(results: list[Result]) -> str:
 
 def attacks_card(attacks: list[Exposed]) -> str:
     """What each attack gets, before and after."""
-    named = [(f"{one.attack} of {one.attribute}" if one.attribute else one.attack, one) for one in attacks]
-    lines = [(name, one.gets, percent(one.baseline)) for name, one in named]
     return card(
         "What an attacker would get",
-        "Of the table as it was, and of what is published, by somebody who knows all quasi-identifiers of everybody. "
-        "Nobody gets less than without the table.",
-        bars([Bar(name, (one.before, one.after)) for name, one in named], ("before", "after")),
-        facts(("attack", "share of the rows, or chance", "without the table"), lines),
+        "By somebody who knows all quasi-identifiers of everybody: shares of the rows, or chances. All rows were "
+        "tried, so that there is nothing to estimate. Nobody gets less than without the table.",
+        strips(Strip(named(one), f"{_capital(one.gets)}.", one.after, one.baseline, one.before) for one in attacks),
         wide=True,
+    )
+
+
+def tried_card(tried: list[Tried]) -> str:
+    """Attacks with a control."""
+    return card(
+        "Singling out, linkability, inference",
+        f"Each was tried on {number(tried[0].tried)} people in the table, and on as many who were taken out of it: "
+        "what succeeds there is known about everybody and does nobody in the table harm. The risk is what being in the "
+        "table adds, as a share of what is left to get.",
+        strips(
+            Strip(
+                f"{one.attack} of {one.attribute}" if one.attribute else one.attack,
+                f"{_capital(one.gets)}. {percent(one.control)} of those who are not in the table. Risk "
+                f"{percent(one.risk)}, between {percent(one.risk_low)} and {percent(one.risk_high)} (95 %).",
+                one.after,
+                one.baseline,
+                one.before,
+                one.low,
+                one.high,
+            )
+            for one in tried
+        ),
+        wide=True,
+    )
+
+
+def population_card(population: Population) -> str:
+    """Who could be meant among everybody."""
+    counted = population.how == "counted"
+    how = "counted in the table that was given" if counted else f"estimated by {population.how.capitalize()}'s model"
+    lines = [Bar("unique among them", (population.before.unique, population.after.unique))]
+    if population.before.highest is not None and population.after.highest is not None:
+        lines.append(Bar("highest risk", (population.before.highest, population.after.highest)))
+    if population.before.average is not None and population.after.average is not None:
+        lines.append(Bar("average risk", (population.before.average, population.after.average)))
+    k_map = population.after.k_map
+    fewest = f" {_capital(number(k_map))} of them fit the class that fits fewest (k-map)." if k_map else ""
+    return card(
+        f"Among {number(population.people)} people",
+        f"For somebody who does not know who of them is in the table: rows whose person is the only one of the "
+        f"population with such values, {how}.{fewest}",
+        bars(lines, ("before", "after")),
+    )
+
+
+def beside_card(found: list[Beside]) -> str:
+    """Reconstruction from counts."""
+    named_counts = "; ".join(", ".join(fields) for fields in found[0].counts)
+    lines = [
+        bar
+        for one in found
+        for bar in (
+            Bar(f"{one.attribute}: guessed right", (one.guessed_alone, one.guessed)),
+            Bar(f"{one.attribute}: as good as certain", (one.certain_alone, one.certain)),
+        )
+    ]
+    return card(
+        "Counts beside the table",
+        f"Whoever also has the counts of each sensitive value by {named_counts} can solve for single rows: shares of "
+        f"{number(found[0].rows)} rows whose value comes out.",
+        bars(lines, ("the table alone", "with the counts")),
     )
 
 
@@ -156,25 +244,39 @@ def measured_card(measured: list[Measure], *, sensitive: bool) -> str:
     )
 
 
-def loss_card(loss: Loss, utility: Utility | None) -> str:
-    """Loss per attribute, and what the literature measures beside it."""
-    lines = [Bar(one.name, (one.loss, one.entropy)) for one in loss.attributes]
+def columns_card(loss: Loss, utility: Utility | None) -> str:
+    """What each column adds to the risk and bears of the loss, side by side, and what one level more would change."""
+    lines = [Bar(one.name, (max(one.risk or 0.0, 0.0), one.loss)) for one in loss.attributes]
+    told = [(one.name, percent(one.entropy), *_higher(one)) for one in loss.attributes]
+    head = ("column", "information lost", "risk with one level more", "which would cost")
+    now = (
+        "" if loss.risk is None else f" Risk of a row now: {percent(loss.risk)} on average, going by who fits its box."
+    )
+    best = best_raise(loss)
+    advice = "" if best is None or not loss.risk else f" {raise_sentence(best, loss.risk)}."
     return card(
-        "Loss by attribute",
-        "How much of an attribute's domain a published value covers on average, and how much of the attribute's "
-        f"information is gone.{_utility(utility)}",
-        bars(lines, ("share of the domain", "information lost")),
+        "Which column causes it",
+        "Risk: by how much fewer rows of the table as it was are unique without the column. Loss: how much of its "
+        f"domain a published value covers.{_utility(utility)}{now}{advice}",
+        bars(lines, ("risk that it adds", "loss that it bears")),
+        facts(head, told),
+        wide=True,
     )
 
 
-def causes_card(loss: Loss) -> str:
-    """What each attribute adds to the risk, beside what protecting it costs."""
-    lines = [Bar(one.name, (max(one.risk or 0.0, 0.0), one.loss)) for one in loss.attributes]
+def _higher(one: AttributeLoss) -> tuple[str, str]:
+    return ("–", "–") if one.higher is None else (percent(one.higher.risk), f"{one.higher.cost:.2g}")
+
+
+def spreads_card(columns: list[Spread]) -> str:
+    """Every column before and after."""
     return card(
-        "Which column causes it",
-        "By how much fewer rows of the table as it was are unique without the attribute, and how much of its domain a "
-        "published value covers. What adds little to the risk and bears much of the loss may be worth leaving out.",
-        bars(lines, ("risk that it adds", "loss that it bears")),
+        "Columns before and after",
+        "How rows are spread over the domain of each column, from its lowest to its highest value or in the order of "
+        "its hierarchy; what is published is taken to lie evenly in its intervals. No bar stands for fewer persons "
+        "than a class has. Moved: the share of the rows that would have to go elsewhere to make both alike.",
+        spreads((one.name, [(part.width, part.before, part.after) for part in one.parts]) for one in columns),
+        wide=True,
     )
 
 
@@ -264,6 +366,10 @@ def details_card(asked: Asked, details: Mapping[str, object]) -> str:
     """Parameters and what the algorithm says, for those who want to know."""
     text = json.dumps({"asked": asked.model_dump(), "details": details}, indent=2, ensure_ascii=False)
     return str(parts().details(text))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _named(one: Result | Measure) -> str:

@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from service.report.figures import Bar, bars, card, histogram, number, percent, tile
-from service.report.page import details_card, group, header, page, refused_card, results_card, squares_card
+from service.report.page import (
+    details_card,
+    group,
+    header,
+    page,
+    refused_card,
+    results_card,
+    spreads_card,
+    squares_card,
+    verdict_block,
+)
 from service.report.replay_sections import Delays, Linked, Point, ReplayReport
+from service.report.verdict import replay_verdict
 
 
 def replay_html(report: ReplayReport) -> str:
@@ -14,6 +25,7 @@ def replay_html(report: ReplayReport) -> str:
     title = f"Replay: {report.name}"
     points = report.loss_over_time
     cards = [
+        *([columns_card(report), spreads_card(report.columns)] if report.columns else []),
         results_card(report.guarantees),
         over_time("Loss over time", "Mean loss of the events released since the column before.", points, _loss),
         *([squares_card(report.squared_error)] if report.squared_error else []),
@@ -25,7 +37,8 @@ def replay_html(report: ReplayReport) -> str:
         *([refused_card(report.refused)] if report.refused else []),
         details_card(report.asked, report.engine),
     ]
-    return page(title, header(report, title) + tiles(report) + group("cards", cards))
+    head = header(report, title) + verdict_block(replay_verdict(report))
+    return page(title, head + tiles(report) + group("cards", cards))
 
 
 SUPPRESSED = "Share of the decided events that never leave, since too few persons came within the delay."
@@ -52,6 +65,20 @@ def tiles(report: ReplayReport) -> str:
             tile("–" if report.at_once is None else percent(report.at_once), "left at once"),
             *([tile(number(report.linked.fewest), "fewest candidates", LINKED)] if report.linked else []),
         ],
+    )
+
+
+def columns_card(report: ReplayReport) -> str:
+    """What each column adds to the risk and bears of the loss."""
+    return card(
+        "Which column causes it",
+        "Risk: by how much fewer events, as they came, are unique without the column. Loss: how much of its domain a "
+        "published value covers on average.",
+        bars(
+            [Bar(one.name, (max(one.risk, 0.0), one.loss)) for one in report.columns],
+            ("risk that it adds", "loss that it bears"),
+        ),
+        wide=True,
     )
 
 

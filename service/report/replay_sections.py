@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from microdata import Show
-from service.report.sections import Asked, Refused, Result, Section, SquaredLoss
+from service.report.sections import Asked, Refused, Result, Section, Spread, SquaredLoss
 
 
 class Point(Section):
@@ -76,6 +76,7 @@ class ReplayReport(Section):
     workload_error: float | None = Field(
         description="median error of counting queries, mean over stretches of 10,000 events; null where not measured"
     )
+    columns: list[Spread] = Field(default_factory=list, description="empty in reports of earlier versions")
     loss_over_time: list[Point]
     delays: Delays | None = Field(description="null where nothing was decided")
     engine: dict[str, float] = Field(description="the engine's own numbers at the end")

@@ -62,6 +62,30 @@ class Measure(Section):
     ground: str | None = Field(None, description="the ground distance of closeness")
 
 
+class Higher(Section):
+    """One quasi-identifier, published one level higher than it is."""
+
+    risk: float = Field(description="mean risk of a row then, going by who fits its box")
+    cost: float = Field(description="what it adds to the mean loss")
+
+
+class Part(Section):
+    """Some of a domain, next to the one before."""
+
+    width: float = Field(description="share of the domain")
+    before: float = Field(description="share of the rows whose value lies in it")
+    after: float = Field(description="the same of what is published, taken to lie evenly in its intervals")
+
+
+class Spread(Section):
+    """How one quasi-identifier is spread over its domain, before and after."""
+
+    name: str
+    loss: float = Field(description="mean share of the domain that a published value covers")
+    risk: float = Field(description="by how much the share of rows that were unique falls without it")
+    parts: list[Part]
+
+
 class AttributeLoss(Section):
     """What generalization cost in one quasi-identifier."""
 
@@ -79,6 +103,7 @@ class AttributeLoss(Section):
     risk: float | None = Field(
         None, description="by how much the share of rows that were unique falls without it; null in earlier reports"
     )
+    higher: Higher | None = Field(None, description="with one level more; null where it has none, or is a mean")
     weight: float
 
 
@@ -86,6 +111,9 @@ class Loss(Section):
     """What generalization cost."""
 
     mean: float
+    risk: float | None = Field(
+        None, description="mean risk of a row, going by who fits its box; null where means are shown"
+    )
     weighted_discernibility: float = Field(
         description="rows that a row cannot be told from, weighted by what its class lost; 0 to 1, suppressed rows as 1"
     )
@@ -163,6 +191,54 @@ class Exposed(Section):
     baseline: float = Field(description="what it gets without the table, from how often each sensitive value occurs")
 
 
+class Tried(Section):
+    """An attack on some people in the table, and on as many who are not: the control."""
+
+    attack: str
+    attribute: str | None = Field(description="the sensitive attribute; null where it asks for none")
+    gets: str = Field(description="when it succeeds")
+    tried: int
+    before: float | None = Field(description="share of the people in the table as it was on whom it succeeds")
+    after: float
+    low: float = Field(description="the share of everybody is above this with 97.5 % confidence")
+    high: float = Field(description="and below this")
+    control: float = Field(description="share of the people who are not in the table on whom it succeeds")
+    baseline: float = Field(description="without the table")
+    risk: float = Field(description="what being in the table adds, as a share of what is left to get")
+    risk_low: float
+    risk_high: float
+
+
+class AmongPeople(Section):
+    """What somebody gets who knows a population, and not who of it is in the table."""
+
+    k_map: int | None = Field(description="fewest people who fit a class; null where they are not known")
+    highest: float | None = Field(description="1 / that")
+    average: float | None = Field(description="the same, mean over the rows")
+    unique: float = Field(description="share of the rows whose person is unique in the population")
+
+
+class Population(Section):
+    """Journalist risk."""
+
+    people: int
+    how: str = Field(description="counted, or estimated by pitman or zayatz")
+    before: AmongPeople
+    after: AmongPeople
+
+
+class Beside(Section):
+    """What counts that are published beside the table give away, of one sensitive attribute. Shares of the rows."""
+
+    attribute: str
+    counts: list[list[str]] = Field(description="fields whose combinations are counted")
+    rows: int = Field(description="that were looked at")
+    guessed_alone: float = Field(description="values guessed right from the table alone")
+    guessed: float = Field(description="the same with the counts")
+    certain_alone: float = Field(description="rows whose value is as good as certain from the table alone")
+    certain: float = Field(description="the same with the counts")
+
+
 class Within(Section):
     """Share of the queries whose relative error is at most `error`."""
 
@@ -220,6 +296,10 @@ class TableReport(Section):
     utility: Utility | None = Field(None, description="null in reports of earlier versions")
     risk: Risk
     attacks: list[Exposed] = Field(default_factory=list, description="empty in reports of earlier versions")
+    tried: list[Tried] = Field(default_factory=list, description="empty where there are too few persons")
+    population: Population | None = Field(None, description="null where none was declared")
+    beside: list[Beside] = Field(default_factory=list, description="empty where no counts were declared")
     queries: QueryError
+    columns: list[Spread] = Field(default_factory=list, description="empty in reports of earlier versions")
     sensitive: list[Distribution]
     details: dict[str, Any] = Field(description="what the algorithm says about its run")

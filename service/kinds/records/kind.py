@@ -11,13 +11,14 @@ from privacy import ATTACKS, KEYS, Guarantee, Model, check_domains
 from service.kinds.records.audits import audit_published
 from service.kinds.records.embedding import embed
 from service.kinds.records.examples import BEGINNING, examples
+from service.kinds.records.outside import report_against, wrong_counts
 from service.kinds.records.schema import check_fields, schema_of
 from service.kinds.records.section import SchemaSection
 from service.kinds.records.table_check import RecordsCheck, check_table
 from service.kinds.records.tables import AnonymizedTable, anonymize_table, facts_of, report_on
 from service.ledger import Facts
 from service.policy import Policy, PolicyProblem
-from service.policy.data import Beside, DataKind, Example, Verdict
+from service.policy.data import Beside, DataKind, Example, Outside, Verdict
 from service.policy.hierarchies import Hierarchies
 from service.proposal import Proposal, propose
 from service.report import TableReport, report_html
@@ -113,6 +114,22 @@ class Records(DataKind):
     ) -> TableReport:
         """Achieved, lost, at risk."""
         return report_on(policy, result, seconds=seconds, repeatable=repeatable)
+
+    def check_outside(self, policy: Policy, outside: Outside) -> Iterator[PolicyProblem]:
+        """Counts are by quasi-identifiers, of sensitive values."""
+        return wrong_counts(policy.schema, outside)
+
+    def against(
+        self,
+        policy: Policy,
+        result: AnonymizedTable,
+        report: TableReport,
+        outside: Outside,
+        *,
+        progress: Progress = silent,
+    ) -> TableReport:
+        """Journalist risk and reconstruction."""
+        return report_against(policy, result, report, outside, progress=progress)
 
     def facts(self, policy: Policy, result: AnonymizedTable) -> Facts:
         """The rows, and the levels that quasi-identifiers are on where there are such."""

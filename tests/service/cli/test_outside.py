@@ -1,0 +1,81 @@
+"""What others may have beside a table: the population it was drawn from, and counts."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.cli.cli_world import MARK, POLICY
+
+
+@pytest.fixture
+def anonymized(portcullis: Any, shop: Any) -> Any:
+    def run(*more: Any, report: bool = True) -> Any:
+        arguments = ["--policy", shop / "policy.yaml", "--out", shop / "safe.csv"]
+        written = ["--report", shop / "report.json", "--html", shop / "report.html"] if report else []
+        return portcullis("anonymize", shop / "table.csv", *arguments, *written, *more)
+
+    return run
+
+
+def test_a_population_is_counted_or_estimated(anonymized: Any, shop: Path) -> None:
+    lines = (shop / "table.csv").read_text().splitlines()
+    # Everybody twice, and somebody whom no class can fit.
+    (shop / "people.csv").write_text("\n".join([lines[0], *lines[1:], *lines[1:]]) + "\n")
+    assert anonymized("--population", shop / "people.csv").exit_code == 0
+    report = json.loads((shop / "report.json").read_text())
+    counted = report["population"]
+    assert counted["how"] == "counted"
+    assert counted["after"]["k_map"] >= report["sizes"]["fewest_persons"]
+    assert "(k-map)" in (shop / "report.html").read_text()
+    result = anonymized("--population", "1_000_000", "--overwrite")
+    assert result.exit_code == 0, result.output
+    estimated = json.loads((shop / "report.json").read_text())["population"]
+    assert (estimated["people"], estimated["how"], estimated["after"]["unique"]) == (1_000_000, "pitman", 0)
+
+
+def test_counts_beside_a_table_are_attacked(anonymized: Any, shop: Path) -> None:
+    result = anonymized("--counts", "age, city", "--counts", "age")
+    assert result.exit_code == 0, result.output
+    (found,) = json.loads((shop / "report.json").read_text())["beside"]
+    assert found["counts"] == [["age", "city"], ["age"]]
+    assert found["certain"] > found["certain_alone"]
+    page = (shop / "report.html").read_text()
+    assert "Counts beside the table" in page
+    assert "Publish those counts by fewer or coarser fields" in page
+    assert MARK not in page + result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--counts", "item"], "must name quasi-identifiers of the policy: age, city"),
+        (["--counts", ""], "must name quasi-identifiers"),
+        (["--counts", "age"] * 17, "more than 16 tables of counts"),
+        (["--population", "0"], "from 1 to"),
+        (["--population", "3"], "nearest feasible value"),
+        (["--population", "nobody.csv"], "nobody.csv"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_written(
+    anonymized: Any, shop: Path, arguments: list[str], expected: str
+) -> None:
+    result = anonymized(*arguments)
+    assert result.exit_code in {1, 2}
+    assert expected in " ".join(result.stderr.split())
+    assert not (shop / "safe.csv").exists()
+
+
+def test_they_are_for_a_report(anonymized: Any, shop: Path) -> None:
+    result = anonymized("--population", "1000", report=False)
+    assert result.exit_code == 2
+    assert not (shop / "safe.csv").exists()
+
+
+def test_without_a_sensitive_attribute_there_is_nothing_to_count(anonymized: Any, shop: Path) -> None:
+    without = POLICY.replace("  sensitive:\n    item: {type: category, hierarchy: {Any: [lamp, book, tea]}}\n", "").replace(", l: 2", "")
+    (shop / "policy.yaml").write_text(without)
+    result = anonymized("--counts", "age")
+    assert result.exit_code == 2
+    assert "no sensitive attribute to count" in result.stderr
