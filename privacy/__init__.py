@@ -46,6 +46,7 @@ from privacy.population import Journalist, PopulationRisk, pitman, population_ri
 from privacy.raising import Raised, Raising, raising
 from privacy.reconstruction import Reconstruction, reconstruction
 from privacy.risk import Risk, Risks, risks, risks_before
+from privacy.timing import Left, Watch
 from privacy.trials import Rate, Trial, trials
 
 if typing.TYPE_CHECKING:
@@ -94,6 +95,7 @@ __all__ = [
     "Key",
     "LargestShare",
     "LeastWeight",
+    "Left",
     "Likeness",
     "Lineages",
     "Linking",
@@ -123,6 +125,7 @@ __all__ = [
     "Sightings",
     "TCloseness",
     "Trial",
+    "Watch",
     "ZAnonymity",
     "alone_in",
     "audit",

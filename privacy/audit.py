@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import InfeasibleError, Publication, Published, Table, published_of, table_loss
+from microdata import InfeasibleError, Publication, Published, Table, means, published_of, table_loss
 from privacy.model import Groups, Model
 from privacy.outsider import match, published_groups
 from privacy.over_time import Sightings, candidates
@@ -123,7 +123,12 @@ def audit_linked(
     _, left = candidates(seen, rows, persons, boxes.lo[published.classes], boxes.hi[published.classes])
     over_time = Groups(left, left, left, (), left)
     wrong = len(rows) - len(np.unique(rows)) + _not_linked(original.sensitive[rows], published, together)
-    faults = [*_undeclared(published), *_uncovered(int((~boxes.cover(original.quasi[rows], published.classes)).sum()))]
+    quasi = original.quasi[rows]
+    if published.show == "mean":
+        outside = ~_are_means(quasi, published, together)
+    else:
+        outside = ~boxes.cover(quasi, published.classes)
+    faults = [*_undeclared(published), *_uncovered(int(outside.sum()))]
     if wrong:
         faults.append(Fault("unlinked", wrong, "published rows that are not what they are linked with"))
     result = _summary([], groups, faults, published, "exact", original)
@@ -132,6 +137,16 @@ def audit_linked(
         for model in models
     )
     return replace(result, findings=tuple(findings))
+
+
+def _are_means(quasi: NDArray[np.float64], published: Published, together: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether the class of each row is shown as the mean of the rows that left together with it."""
+    points = means(published.schema, quasi, together, int(together.max(initial=-1)) + 1)
+    boxes = published.boxes
+    near = np.isclose(points.lo[together], boxes.lo[published.classes]) & np.isclose(
+        points.hi[together], boxes.hi[published.classes]
+    )
+    return np.asarray(near.all(axis=1))
 
 
 def _not_linked(sensitive: NDArray[np.int32], published: Published, together: NDArray[np.int64]) -> int:

@@ -121,12 +121,17 @@ class Record:
         kept = (self._published[0][1] & self._mask) == 0
         self._published = [tuple(column[kept] for column in self._published[0])]
 
-    def linked(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The sampled persons, and how many persons lie in every box of each of them."""
+    def linked(self, *, first: bool = False) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The sampled persons, and how many persons lie in every box of each of them, or in that of their first row."""
         if not self._published:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         self._keep_changes()
-        return candidates(Sightings(*self._seen[0]), *_joined(self._published))
+        rows = _joined(self._published)
+        if first:
+            order = np.argsort(rows[0], kind="stable")
+            own = order[np.unique(rows[1][order], return_index=True)[1]]
+            rows = tuple(column[own] for column in rows)
+        return candidates(Sightings(*self._seen[0]), *rows)
 
     def _keep_changes(self) -> None:
         positions, persons, quasi = _joined(self._seen)

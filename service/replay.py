@@ -8,11 +8,13 @@ Nothing that the gate refuses is written.
 
 from __future__ import annotations
 
+import os
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -33,7 +35,7 @@ from microdata import (
     silent,
     words,
 )
-from privacy import Groups, Record
+from privacy import Groups, Left, Record, Watch
 from service.codec import Events, JsonCodec, read_events
 from service.policy import Policy
 from service.publishing.departure import Departure
@@ -50,7 +52,9 @@ from service.report import (
     ReplayReport,
     Result,
     Spreads,
+    linked_of,
     squared_loss,
+    timing_of,
 )
 from stream_algos import Batch, Engine, InOrder, Release, Workload
 
@@ -58,6 +62,8 @@ BATCH = 1 << 14
 """Events that are pushed at once. What is decided, and when, does not depend on it."""
 AHEAD = 8
 """Batches that the engine may be given before what came of the first is written."""
+TICK_SECONDS = 1.0
+"""What an observer of the output sees of time: a worker's records have the commit's, rounded to this."""
 MOST_POINTS = 60
 """Points of the loss over time."""
 MOST_BINS = 24
@@ -183,6 +189,7 @@ class Replay:
         # Where every event is about another person there is nothing to tie together.
         returning = policy.schema.person is not PersonSource.ROW
         self._record = Record() if self.engine.remembers or (queries and returning) else None
+        self._alone = Watch() if queries and asked.alone is not None else None
         self._rows = Rows.empty(self.schema)
         self._published: dict[int, tuple[bytes, bytes]] = {}
         self._pushed = 0
@@ -223,16 +230,31 @@ class Replay:
         failing = int((~np.logical_and.reduce(over_time)).sum()) if over_time else 0
         if failing:
             raise GuaranteeError(f"linked rows leave too few persons for {failing} of {len(persons)}; nothing is kept")
-        if len(persons):
-            asked = max(model.least_persons for model in self.engine.models())
-            self.linked = Linked(
-                persons=len(persons),
-                fewest=int(left.min()),
-                median=float(np.median(left)),
-                asked=asked,
-                below=float((left < asked).mean()),
-                identified=float((left == 1).mean()),
+        self.linked = linked_of(left, self._record.linked(first=True)[1], self._asked())
+
+    def _asked(self) -> int:
+        """Persons that somebody must be hidden among."""
+        return max(model.least_persons for model in self.engine.models())
+
+    def _watch(self, leaving: Release) -> None:
+        """Let somebody look at what leaves who knows when people act."""
+        if self._alone is None or not len(leaving):
+            return
+        cluster, found = leaving.cluster_of(), self._rows.find(leaving.members)
+        persons = self._rows.persons[found]
+        starts = leaving.starts[:-1]
+        alone = np.minimum.reduceat(persons, starts) == np.maximum.reduceat(persons, starts)
+        ticks = np.floor(leaving.decided / self.rate / TICK_SECONDS).astype(np.int64)
+        self._alone.see(
+            Left(
+                ticks[cluster],
+                persons,
+                self._rows.quasi[found],
+                leaving.lo[cluster],
+                leaving.hi[cluster],
+                alone[cluster],
             )
+        )
 
     def _taken(self, events: Events) -> Iterator[tuple[Batch, int]]:
         """The events of one part of the file in batches for the engine, each with the last position that has passed.
@@ -283,6 +305,7 @@ class Replay:
         self._remember(step)
         leaving = self._in_order.pass_on(release, step.pending) if self._in_order else release
         self.tally.left(leaving)
+        self._watch(leaving)
         departure = Departure(leaving, self._rows.find(leaving.members))
         messages = self._encoder.encode(departure, self._rows).get(0, [])
         out.writelines(message + b"\n" for message in messages)
@@ -362,6 +385,7 @@ class Replay:
             largest_share=self._gate.largest_share,
             at_once=totals["at_once"] / totals["released"] if totals["released"] else None,
             linked=self.linked,
+            timing=timing_of(self._alone.others(), TICK_SECONDS, self._asked()) if self._alone else None,
             loss=tally.loss(),
             show=self.policy.show,
             squared_error=squared_loss(self.schema, self._squares.error()) if self._squares else None,
@@ -384,7 +408,14 @@ def replay_file(
     parts = [target.with_name(target.name + ".part") for target in targets]
     try:
         with ExitStack() as stack:
-            files = [stack.enter_context(part.open("wb")) for part in parts]
+            # Links undo the anonymization: they are for their owner alone.
+            modes = (0o666, 0o600)
+            for part in parts:
+                part.unlink(missing_ok=True)
+            files = [
+                stack.enter_context(open(part, "wb", opener=partial(os.open, mode=mode)))
+                for part, mode in zip(parts, modes, strict=False)
+            ]
             replay.run(read_events(path, replay.schema, progress=progress), *files)
         for part, target in zip(parts, targets, strict=True):
             part.replace(target)

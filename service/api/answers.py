@@ -84,7 +84,7 @@ def shown_job(job: JobView, *, keep: float) -> dict[str, Any]:
     if job.state == "succeeded":
         links["report"] = f"{here}/report"
     if job.state == "succeeded" and job.kind == "anonymize":
-        links["result"] = f"{here}/result"
+        links |= {"result": f"{here}/result", "evidence": f"{here}/evidence"}
     return {
         "id": job.id,
         "kind": job.kind,

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from service.api import about, jobs, releases, results, streams
+from service.api import about, evidence, jobs, releases, results, streams
 from service.api import policies as policy_routes
 from service.api.context import Service
 from service.api.errors import install
@@ -50,7 +50,10 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     )
     app.state.service = service
     install(app)
-    for router in (jobs.looking, *(part.router for part in (jobs, results, policy_routes, releases, streams, about))):
+    for router in (
+        jobs.looking,
+        *(part.router for part in (jobs, results, evidence, policy_routes, releases, streams, about)),
+    ):
         app.router.routes.extend(router.routes)  # one list: a router inside another is searched anew for each request
     app.mount("/", ConsoleFiles(), name="console")
     app.add_middleware(

@@ -41,7 +41,8 @@ _REPORT = {
     "loss": {"mean": 0.32},
 }
 """The beginning of one."""
-_PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
+PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
+"""What a page that a job leaves may load: nothing."""
 _LOOK_SECONDS = 0.3
 _QUIET_SECONDS = 15.0
 _LONGEST_SECONDS = 3_600.0
@@ -80,7 +81,7 @@ class _ResultFile(FileResponse):
 )
 async def get_result(job_id: JobId, request: Request, service: InService, caller: Reader) -> Response:
     """CSV, Parquet or JSON lines, as `Accept` says; ranges are served."""
-    job = _finished(await visible_job(service, caller, job_id))
+    job = finished(await visible_job(service, caller, job_id))
     kind = chosen(request.headers.get("accept"), tuple(_FORMATS))
     path = service.files.result(job.id, job.attempts) / f"result.{_FORMATS[kind]}"
     if job.kind != "anonymize" or not path.is_file():
@@ -106,9 +107,9 @@ async def get_result(job_id: JobId, request: Request, service: InService, caller
 )
 async def get_report(job_id: JobId, request: Request, service: InService, caller: Reader) -> Response:
     """As JSON, or as one page with plots where `Accept` prefers text/html (not for audits)."""
-    job = _finished(await visible_job(service, caller, job_id))
+    job = finished(await visible_job(service, caller, job_id))
     kinds = ("application/json", "text/html") if job.kind == "anonymize" else ("application/json",)
-    headers = {"Vary": "Accept", "Content-Security-Policy": _PAGE_POLICY}
+    headers = {"Vary": "Accept", "Content-Security-Policy": PAGE_POLICY}
     if chosen(request.headers.get("accept"), kinds) == "text/html":
         page = await run_in_threadpool(_page, job)
         return Response(page, headers=headers, media_type="text/html")
@@ -119,7 +120,8 @@ def _page(job: JobView) -> str:
     return report_page(job.report or "")
 
 
-def _finished(job: JobView) -> JobView:
+def finished(job: JobView) -> JobView:
+    """The same job, if it succeeded."""
     if job.state != "succeeded":
         raise ProblemError("conflict", f"The job is {job.state}; only a job that succeeded has a result and a report.")
     return job

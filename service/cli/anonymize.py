@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic import BaseModel
 
-from service.cli.evidence import keep_secret, secret_of
+from service.cli.evidence import Evidence, Sign, Signing
 from service.cli.findings import say_verdict
 from service.cli.options import Overwrite, Report, ReportPage, Seed, warn_of_seed
-from service.cli.output import progress_bar, say, say_written, warn
+from service.cli.output import progress_bar, say_written, warn
 from service.cli.targets import check_targets
-from service.evidence import gather, new_secret, signature, signing_key, write
+from service.evidence import gather
 from service.ledger import LedgerFile, Released
 from service.policy import Policy, PolicyError, PolicyProblem, load_policy
 from service.policy.data import Outside
@@ -44,18 +43,14 @@ def anonymize(
             "what these give away. May be given several times."
         ),
     ] = None,
-    evidence: Annotated[
-        Path | None,
-        typer.Option(help="Also file what was asked, achieved and attacked here; FILE.secret is for you alone."),
-    ] = None,
-    sign: Annotated[Path | None, typer.Option(help="Private key (PEM, Ed25519) that signs the evidence.")] = None,
+    evidence: Evidence = None,
+    sign: Sign = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Anonymize a table. It is audited before anything is written: exit status 3 if that ever failed."""
     warn_of_seed(seed)
-    secret = None if evidence is None else secret_of(evidence)
-    key = _signing_key(evidence, sign)
-    targets = {"--out": out, "--report": report, "--html": html, "--evidence": evidence, "--evidence (secret)": secret}
+    filing = Signing.of(evidence, sign)
+    targets = {"--out": out, "--report": report, "--html": html, **filing.targets()}
     check_targets({"the table": table, "the policy": policy}, targets, overwrite=overwrite)
     loaded = load_policy(policy, purpose=purpose)
     outside = _outside(population, counts or [])
@@ -77,7 +72,17 @@ def anonymize(
             _enter(loaded, ledger, result)
         kind.write(loaded, result, out, seed=seed, progress=progress)
         if made and evidence:
-            _file(loaded, made, evidence, key, original=table, published=out)
+            filing.file(
+                gather(
+                    loaded,
+                    made,
+                    original=table,
+                    published=[out],
+                    secret=filing.secret,
+                    by="command line",
+                    progress=progress,
+                )
+            )
     if made and report:
         report.write_text(made.model_dump_json(indent=2), encoding="utf-8")
     if made and html:
@@ -86,8 +91,7 @@ def anonymize(
         warn(f"warning: {warning}")
     say_verdict(result.verdict)
     say_written(out, seconds, report, html)
-    if evidence:
-        say(f"evidence is in {evidence}; keep {secret} with the original, and show it to nobody who must not have that")
+    filing.say()
 
 
 def _outside(population: str | None, counts: list[str]) -> Outside:
@@ -99,23 +103,6 @@ def _outside(population: str | None, counts: list[str]) -> Outside:
     if not 1 <= people <= MOST_PEOPLE:
         raise typer.BadParameter(f"must be a file, or from 1 to {MOST_PEOPLE} people", param_hint="--population")
     return Outside(people, fields)
-
-
-def _signing_key(evidence: Path | None, sign: Path | None) -> Any:
-    """Read at the beginning, so that a key that cannot be used stops the run."""
-    if sign is not None and evidence is None:
-        raise typer.BadParameter("it signs evidence: say where to write that with --evidence", param_hint="--sign")
-    return None if sign is None else signing_key(sign)
-
-
-def _file(policy: Policy, report: BaseModel, path: Path, key: Any, *, original: Path, published: Path) -> None:
-    """File evidence of what was just written, and its secret beside it."""
-    secret = new_secret()
-    filed = gather(policy, report, original=original, published=published, secret=secret, by="command line")
-    if key is not None:
-        filed["signature"] = signature(filed, key)
-    keep_secret(secret, secret_of(path))
-    write(filed, path)
 
 
 def _check_ledger(policy: Policy, ledger: Path | None) -> None:

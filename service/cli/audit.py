@@ -19,14 +19,16 @@ def audit(
     policy: Annotated[Path, typer.Option(help="Policy that says what must hold; its algorithm is not run.")],
     links: Annotated[
         Path | None,
-        typer.Option(help="What `portcullis replay --links` kept of it: then k over time is recomputed for everybody."),
+        typer.Option(
+            help="What `portcullis replay --links` kept of it: then persons are counted, and k over time too."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> None:
     """Check a published table against its original and a policy. Exit status 1 when a guarantee fails."""
     loaded = load_policy(policy)
-    if links and not any(getattr(model, "checked_on", None) == "history" for model in loaded.models()):
-        raise typer.BadParameter("only what must hold over time is checked with links", param_hint="--links")
+    if links and loaded.kind != "stream":
+        raise typer.BadParameter("only what a stream left behind is checked with links", param_hint="--links")
     basis = {"original": original} | ({"links": links} if links else {})
     with progress_bar() as progress:
         verdict = loaded.data.audit(loaded, published, basis, progress=progress)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from service.cli.output import say, say_table, warn
 from service.policy.data import Verdict
+from service.report import Linked, Timing
 
 
 def say_verdict(verdict: Verdict) -> None:
@@ -13,3 +14,19 @@ def say_verdict(verdict: Verdict) -> None:
         warn(f"fault: {fault}")
     for note in verdict.notes:
         say(note)
+
+
+def say_attacks(linked: Linked | None, timing: Timing | None) -> None:
+    """What an attacker gets of a stream, as far as it was tried."""
+    if linked:
+        fewer = "" if linked.below is None else f"fewer than {linked.asked} for {linked.below:.1%}, and "
+        say(
+            f"all rows of a person tied together, for {linked.persons} persons: at least {linked.fewest} could be "
+            f"meant, {linked.median:g} in the median; {fewer}nobody else for {linked.identified or 0:.1%}"
+        )
+    if timing:
+        say(
+            f"who knows the {timing.seconds:g} s in which somebody acted, for {timing.rows} rows that left alone: rows "
+            f"of at least {timing.fewest} others could be meant, of {timing.median:g} in the median; nobody else for "
+            f"{timing.nobody:.1%}"
+        )

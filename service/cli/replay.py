@@ -8,9 +8,12 @@ from typing import Annotated
 
 import typer
 
+from service.cli.evidence import Evidence, Sign, Signing, links_of
+from service.cli.findings import say_attacks
 from service.cli.options import Overwrite, Report, ReportPage, Seed, warn_of_seed
 from service.cli.output import progress_bar, say, say_table, say_written, warn
 from service.cli.targets import check_targets
+from service.evidence import gather_replay
 from service.policy import load_policy
 from service.replay import Replay, replay_file
 from service.report import ReplayReport, replay_html
@@ -33,6 +36,8 @@ def replay(
         ),
     ] = None,
     seed: Seed = None,
+    evidence: Evidence = None,
+    sign: Sign = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Send a file of events through a stream algorithm.
@@ -40,22 +45,29 @@ def replay(
     Exit status 2 if every event was refused, 3 if the gate ever refused a cluster; nothing is written then.
     """
     warn_of_seed(seed)
-    targets = {"--out": out, "--report": report, "--html": html, "--links": links}
+    filing = Signing.of(evidence, sign)
+    if evidence is not None:
+        links = links or links_of(evidence)
+    targets = {"--out": out, "--report": report, "--html": html, "--links": links, **filing.targets()}
     check_targets({"the events": events, "the policy": policy}, targets, overwrite=overwrite)
     started = time.monotonic()
     loaded = load_policy(policy)
     if loaded.asked_of_engine.in_order:
         warn("warning: order: arrival tells which output is which input to whoever knows the order of the events")
-    run = Replay(loaded, seed=seed, rate=rate, queries=bool(report or html))
+    run = Replay(loaded, seed=seed, rate=rate, queries=bool(report or html or evidence))
     with progress_bar() as progress:
         replay_file(run, events, out, links=links, progress=progress)
     made = run.report(time.monotonic() - started)
+    if evidence and links:
+        files = {"original": events, "published": out, "links": links}
+        filing.file(gather_replay(loaded, made, **files, secret=filing.secret, by="command line"))
     if report:
         report.write_text(made.model_dump_json(indent=2), encoding="utf-8")
     if html:
         html.write_text(replay_html(made), encoding="utf-8")
     _say(made)
     say_written(out, made.seconds, report, html)
+    filing.say(links)
 
 
 def _say(made: ReplayReport) -> None:
@@ -81,13 +93,7 @@ def _say(made: ReplayReport) -> None:
             f"{engine['persons']:.0f} persons in {engine['cohorts']:.0f} cohorts with {engine['members']:.0f} members, "
             f"{engine['pool']:.0f} without; {made.at_once or 0:.1%} of the released events left at once"
         )
-    if made.linked:
-        linked = made.linked
-        say(
-            f"all rows of a person tied together, for {linked.persons} persons: at least {linked.fewest} could be "
-            f"meant, {linked.median:g} in the median; fewer than {linked.asked} for {linked.below:.1%}, and nobody "
-            f"else for {linked.identified:.1%}"
-        )
+    say_attacks(made.linked, made.timing)
     if made.workload_error is not None:
         say(f"workload error, median of random counting queries: {made.workload_error:.1%}")
     if made.delays:

@@ -6,11 +6,13 @@ from service.jobs.job import Job, JobKind, JobView, State
 from service.jobs.runner import JobRunner, RunnerLimits
 from service.jobs.shape import GZIP, ending_of, unusable
 from service.jobs.store import JobStore, StoredPolicy
-from service.jobs.work import RESULTS
+from service.jobs.work import EVIDENCE, RESULTS, SECRET
 
 __all__ = [
+    "EVIDENCE",
     "GZIP",
     "RESULTS",
+    "SECRET",
     "Job",
     "JobFiles",
     "JobKind",

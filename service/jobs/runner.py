@@ -155,6 +155,7 @@ class JobRunner:
             policy=job.policy,
             inputs={part: str(upload / name) for part, name in job.inputs.items()},
             out=str(self._files.new_result(job.id, job.attempts)),
+            by=job.token,
             most_columns=self._limits.columns,
             most_bytes=self._limits.table_bytes,
         )

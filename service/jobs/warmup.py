@@ -6,6 +6,7 @@ import json
 import logging
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from microdata import silent
 from service.jobs.work import Task, work
@@ -34,6 +35,7 @@ def try_example(example: Example) -> None:
     with TemporaryDirectory(prefix="portcullis-warm-up-") as folder:
         table, result = Path(folder, "table.csv"), Path(folder, "result.csv")
         table.write_text(example.table, encoding="utf-8")
-        work(Task("anonymize", policy, {"table": str(table)}, folder, _MOST_COLUMNS, _MOST_BYTES), silent)
+        given: Any = {"out": folder, "by": "warm-up", "most_columns": _MOST_COLUMNS, "most_bytes": _MOST_BYTES}
+        work(Task("anonymize", policy, {"table": str(table)}, **given), silent)
         inputs = {"published": str(result), "original": str(table)}
-        work(Task("audit", policy, inputs, folder, _MOST_COLUMNS, _MOST_BYTES), silent)
+        work(Task("audit", policy, inputs, **given), silent)

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from microdata import Cancelled, PortcullisError, Progress
+from service.evidence import gather, new_secret, write
 from service.jobs.job import JobKind
 from service.jobs.shape import check_shape
 from service.ledger import Facts
@@ -18,6 +21,9 @@ from service.problems import ProblemError
 
 RESULTS = ("csv", "parquet", "jsonl")
 """Every result is written in each of these, so that asking for one costs no time."""
+_QUICKEST_FIRST = ("parquet", "csv", "jsonl")
+EVIDENCE, SECRET = "evidence.json", "evidence.secret"
+"""Files beside the results."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,8 @@ class Task:
     """Path of each part."""
     out: str
     """Directory for the result."""
+    by: str
+    """Name of the token that it was submitted with."""
     most_columns: int
     most_bytes: int
 
@@ -80,7 +88,24 @@ def _anonymize(policy: Policy, task: Task, progress: Progress) -> Result:
     report = kind.report(policy, result, seconds=time.monotonic() - started)
     for ending in RESULTS:
         kind.write(policy, result, Path(task.out) / f"result.{ending}", progress=progress)
+    _file(policy, report, task, progress)
     return Result(report.model_dump_json(), release)
+
+
+def _file(policy: Policy, report: BaseModel, task: Task, progress: Progress) -> None:
+    """Evidence beside the result, and its secret, while the table is still there."""
+    out, secret = Path(task.out), new_secret()
+    filed = gather(
+        policy,
+        report,
+        original=Path(task.inputs["table"]),
+        published=[out / f"result.{ending}" for ending in _QUICKEST_FIRST],
+        secret=secret,
+        by=task.by,
+        progress=progress,
+    )
+    write(filed, out / EVIDENCE)
+    (out / SECRET).write_text(secret.hex() + "\n", encoding="ascii")
 
 
 def _to_release(policy: Policy, result: Any) -> ToRelease | None:

@@ -260,7 +260,10 @@ class DataKind(ABC):
     def audit(
         self, policy: Policy, published: Path, basis: Mapping[str, Path], *, progress: Progress = silent
     ) -> Verdict:
-        """Check what somebody published against its `original`, or where a kind knows how, its `distribution`."""
+        """Check what somebody published against its `original`, or where a kind knows how, its `distribution`.
+
+        What a stream left behind is checked with its `original` and `links`, or by itself, with no basis at all.
+        """
 
     @abstractmethod
     def check(self, policy: Policy, table: Path, *, progress: Progress = silent) -> TableCheck:

@@ -8,8 +8,9 @@ from service.report.measure import distributions, loss_of, measures, sizes_of, s
 from service.report.outside import beside, population_of
 from service.report.page import report_html
 from service.report.replay_page import replay_html
-from service.report.replay_sections import DelayBin, Delays, Linked, Point, ReplayReport
+from service.report.replay_sections import DelayBin, Delays, Point, ReplayReport
 from service.report.sections import Asked, Refused, Result, TableReport
+from service.report.stream_attacks import Linked, Timing, linked_of, linked_sentence, timing_of, timing_sentence
 
 __all__ = [
     "Asked",
@@ -22,8 +23,11 @@ __all__ = [
     "Result",
     "Spreads",
     "TableReport",
+    "Timing",
     "beside",
     "distributions",
+    "linked_of",
+    "linked_sentence",
     "loss_of",
     "measures",
     "population_of",
@@ -32,4 +36,6 @@ __all__ = [
     "sizes_of",
     "squared_loss",
     "table_report",
+    "timing_of",
+    "timing_sentence",
 ]

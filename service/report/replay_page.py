@@ -16,7 +16,8 @@ from service.report.page import (
     squares_card,
     verdict_block,
 )
-from service.report.replay_sections import Delays, Linked, Point, ReplayReport
+from service.report.replay_sections import Delays, Point, ReplayReport
+from service.report.stream_attacks import linked_card, timing_card
 from service.report.verdict import replay_verdict
 
 
@@ -31,6 +32,7 @@ def replay_html(report: ReplayReport) -> str:
         *([squares_card(report.squared_error)] if report.squared_error else []),
         *([delays_card(report.delays)] if report.delays else []),
         *([linked_card(report.linked)] if report.linked else []),
+        *([timing_card(report.timing)] if report.timing else []),
         outcome_card(report),
         *([over_time("Suppressed over time", SUPPRESSED, points, _suppressed)] if report.suppressed else []),
         *([over_time("Reuse over time", REUSED, points, _reused)] if report.reused else []),
@@ -97,24 +99,6 @@ def delays_card(delays: Delays) -> str:
     )
     columns = [(one.first, one.last, one.events) for one in delays.bins]
     return card("Delay", sentence, histogram(columns, "further events (height: events that waited for so many)"))
-
-
-def linked_card(linked: Linked) -> str:
-    """The intersection attack."""
-    lines = [
-        *([Bar(f"fewer than {linked.asked} left", (linked.below,))] if linked.below is not None else []),
-        *([Bar("nobody else left", (linked.identified,))] if linked.identified is not None else []),
-    ]
-    return card("Rows of one person tied together", linked_sentence(linked), bars(lines))
-
-
-def linked_sentence(linked: Linked) -> str:
-    """What the intersection attack gets."""
-    return (
-        "Somebody who can tie all published rows of a person together, by a habit or a rare public value, is left with "
-        f"{number(linked.median)} persons in the median who lie in every box of theirs, and with at least "
-        f"{number(linked.fewest)}; tried for {number(linked.persons)} persons."
-    )
 
 
 def outcome_card(report: ReplayReport) -> str:

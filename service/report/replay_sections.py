@@ -6,6 +6,7 @@ from pydantic import Field
 
 from microdata import Show
 from service.report.sections import Asked, Refused, Result, Section, Spread, SquaredLoss
+from service.report.stream_attacks import Linked, Timing
 
 
 class Point(Section):
@@ -35,17 +36,6 @@ class Delays(Section):
     bins: list[DelayBin]
 
 
-class Linked(Section):
-    """What somebody is left with who ties all published rows of a person together, for a sample of the persons."""
-
-    persons: int
-    fewest: int = Field(description="persons who lie in every box of one of them, at the time of its rows")
-    median: float
-    asked: int | None = Field(None, description="persons that each cluster must have; null where none were asked for")
-    below: float | None = Field(None, description="share of them with fewer persons than that")
-    identified: float | None = Field(None, description="share of them for whom nobody else is left")
-
-
 class ReplayReport(Section):
     """What a replay did."""
 
@@ -69,6 +59,9 @@ class ReplayReport(Section):
     )
     linked: Linked | None = Field(
         description="the intersection attack; null where every event is about another person, or nobody asked"
+    )
+    timing: Timing | None = Field(
+        None, description="the attack of who knows when a person acted; null where no row left alone, or nobody asked"
     )
     loss: float | None = Field(description="mean over the released events; null where none is")
     show: Show = Field("interval", description="how clusters are published")

@@ -523,12 +523,10 @@ def test_its_owner_can_audit_what_a_replay_wrote(portcullis: Any, visits: Any, c
     assert audited().exit_code == 2
 
 
-def test_links_are_for_what_holds_over_time(portcullis: Any, events: Any) -> None:
-    result = portcullis(
-        "audit", events / "events.csv", events / "x", "--policy", events / "policy.yaml", "--links", "y"
-    )
+def test_links_are_for_streams(portcullis: Any, shop: Any) -> None:
+    result = portcullis("audit", shop / "table.csv", shop / "x", "--policy", shop / "policy.yaml", "--links", "y")
     assert result.exit_code == 2
-    assert "over time" in result.output
+    assert "only what a stream left behind is checked with links" in " ".join(result.output.replace("│", " ").split())
 
 
 def test_values_that_change_with_every_event_are_refused_unless_the_policy_insists(

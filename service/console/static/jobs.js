@@ -5,7 +5,7 @@ import { button, field, h, say, twice, write } from "./dom.js";
 import { jobForm } from "./job_form.js";
 import { moment, number, seconds } from "./numbers.js";
 import { attempt, announce, problemView } from "./problems.js";
-import { openReport } from "./report_dialog.js";
+import { openEvidence, openReport } from "./report_dialog.js";
 
 const EVERY = 2_000;
 const STATES = ["queued", "running", "succeeded", "failed", "cancelled"];
@@ -199,6 +199,7 @@ function jobRow(id, ondeleted) {
       return made;
     };
     const report = job.links.report && label("Report", () => act(() => openReport(job)), "main");
+    const evidence = job.links.evidence && label("Evidence", () => act(() => openEvidence(job)));
     const results = job.links.result
       ? FORMATS.map(([text, type, ending]) =>
           label(text, () => act(() => download(job.links.result, type, `${job.policy}.${ending}`))),
@@ -228,7 +229,7 @@ function jobRow(id, ondeleted) {
             say("The job is being cancelled.");
           }),
         );
-    return [report, ...results, best, end].filter(Boolean);
+    return [report, evidence, ...results, best, end].filter(Boolean);
   }
 
   return {

@@ -1,4 +1,4 @@
-// A job's report over the page.
+// A job's report or evidence over the page.
 
 import { download, get, getText } from "./api.js";
 import { auditView } from "./audit_view.js";
@@ -6,19 +6,39 @@ import { button, h } from "./dom.js";
 
 export async function openReport(job) {
   const path = `/v1/jobs/${job.id}/report`;
-  const body = job.kind === "audit" ? auditView(await get(path)) : await reportFrame(path);
+  const isAudit = job.kind === "audit";
+  const body = isAudit ? auditView(await get(path)) : await pageFrame(path, "Report");
+  open(job, "Report", isAudit ? null : savePage(path, job, "report"), saveData(path, job, "report"), body);
+}
+
+/** What to file about a job: its page, and the files that somebody needs who checks it. */
+export async function openEvidence(job) {
+  const path = job.links.evidence;
+  const secret = button("Save the secret", () =>
+    download(`${path}/secret`, "text/plain", `${job.policy}-evidence.json.secret`),
+  );
+  secret.title = "Keep it with the table: it proves which one the evidence is about.";
+  const actions = [savePage(path, job, "evidence"), saveData(path, job, "evidence"), secret];
+  open(job, "Evidence", ...actions, await pageFrame(path, "Evidence"));
+}
+
+const savePage = (path, job, what) =>
+  button("Save as page", () => download(path, "text/html", `${job.policy}-${what}.html`));
+
+const saveData = (path, job, what) =>
+  button("Save as JSON", () => download(path, "application/json", `${job.policy}-${what}.json`));
+
+function open(job, what, ...rest) {
+  const body = rest.pop();
   const close = () => dialog.close();
   const dialog = h(
     "dialog",
-    { className: "report", "aria-label": `Report of ${job.policy}`, onclose: () => dialog.remove() },
+    { className: "report", "aria-label": `${what} of ${job.policy}`, onclose: () => dialog.remove() },
     h(
       "div",
       { className: "actions" },
       h("h2", {}, job.policy),
-      job.kind === "audit"
-        ? null
-        : button("Save as page", () => download(path, "text/html", `${job.policy}-report.html`)),
-      button("Save as JSON", () => download(path, "application/json", `${job.policy}-report.json`)),
+      ...rest,
       h("button", { type: "button", className: "main", autofocus: true, onclick: close }, "Close"),
     ),
     body,
@@ -28,6 +48,6 @@ export async function openReport(job) {
 }
 
 /** The page as the service made it, in a frame that may run nothing. It inherits the console's own policy. */
-async function reportFrame(path) {
-  return h("iframe", { title: "Report", sandbox: "", srcdoc: await getText(path, "text/html") });
+async function pageFrame(path, title) {
+  return h("iframe", { title, sandbox: "", srcdoc: await getText(path, "text/html") });
 }

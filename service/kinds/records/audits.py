@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from microdata import Attribute, DataError, Progress, Schema, Table, read_published, read_table
-from privacy import Audit, Finding, KOverTime, Model, audit, audit_linked
-from service.codec import Events, read_events
+from microdata import Attribute, Progress, Schema, Table, read_published, read_table
+from privacy import Audit, Finding, KOverTime, Model, audit
+from service.kinds.records.replayed import audit_alone, audit_replayed
 from service.policy import Policy
 from service.policy.data import Verdict
 from service.problems import Place, ProblemError
@@ -30,8 +29,8 @@ NOT_ATTACKED = "the attacks of the policy were not tried: that is done when a ta
 def audit_published(policy: Policy, published: Path, basis: Mapping[str, Path], *, progress: Progress) -> Verdict:
     """Check a published table against its original, or against the counts of the original's sensitive values."""
     schema, models, original = policy.schema, policy.models(), basis.get("original")
-    if "links" in basis:
-        return _audit_replayed(policy, published, basis["original"], basis["links"], progress)
+    if policy.kind == "stream" and ("links" in basis or not basis):
+        return _audit_lines(policy, published, basis, progress)
     known: Table | list[NDArray[np.int64]]
     if original is None:
         known = _distribution(schema, basis["distribution"])
@@ -43,57 +42,14 @@ def audit_published(policy: Policy, published: Path, basis: Mapping[str, Path], 
     return replace(verdict, notes=[*verdict.notes, NOT_ATTACKED]) if policy.attacks else verdict
 
 
-def _audit_replayed(policy: Policy, published: Path, original: Path, links: Path, progress: Progress) -> Verdict:
-    """Check what a replay wrote against the events, with what it kept of which are which."""
-    schema, models = policy.schema, policy.models()
-    events = Events.merged(list(read_events(original, schema, progress=progress)), [])
-    with TemporaryDirectory() as folder:
-        flat = Path(folder) / "rows.jsonl"
-        flat.write_bytes(b"".join(_flat_rows(published)))
-        read = read_published(flat, schema, show=policy.show)
-    linked = [np.searchsorted(events.positions, own) for own in _links(links, events.positions)]
-    if sum(map(len, linked)) != len(read):
-        raise DataError("the links are not of this file: they are about another number of rows")
-    # A file does not show which boxes a cohort had before, so what must hold among all of its rows was for the replay.
-    shown = [model for model in models if model.checked_on == "history" or not policy.asked_of_engine.adds]
-    table = Table(schema, events.persons, events.quasi, events.sensitive)
-    found = verdict_of(audit_linked(table, read, linked, shown), shown)
-    left_out = [f"{model.label} holds among all rows of a cohort, which the replay checked" for model in models]
-    notes = [note for model, note in zip(models, left_out, strict=True) if model not in shown]
-    return replace(found, notes=[*found.notes, *notes])
-
-
-def _flat_rows(published: Path) -> Iterator[bytes]:
-    """One line per row, whether a line of the file is a row or a cluster."""
-    for line in published.read_bytes().splitlines():
-        message = _json(line, "what was published")
-        if not isinstance(message, dict):
-            raise DataError("what was published must be lines of JSON, as a replay writes them")
-        rows, shared = message.get("rows"), message.get("generalization")
-        if isinstance(rows, list) and isinstance(shared, dict) and all(isinstance(row, dict) for row in rows):
-            yield from (orjson.dumps({**shared, **row}) + b"\n" for row in rows)
-        else:
-            yield line + b"\n"
-
-
-def _links(path: Path, positions: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """The positions that each line names, which are there."""
-    for line in path.read_bytes().splitlines():
-        own = _json(line, "the links")
-        if not isinstance(own, list) or not own or not all(type(one) is int for one in own):
-            raise DataError("the links must be lines of positions, as a replay writes them")
-        found = np.array(own, np.int64)
-        if not np.isin(found, positions).all():
-            raise DataError("the links name events that are not there")
-        yield found
-
-
-def _json(line: bytes, what: str) -> object:
-    try:
-        given: object = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        raise DataError(f"{what} must be lines of JSON, as a replay writes them") from None
-    return given
+def _audit_lines(policy: Policy, published: Path, basis: Mapping[str, Path], progress: Progress) -> Verdict:
+    """Check what a stream left behind, with links to the events or by itself."""
+    if "links" in basis:
+        result, models, notes = audit_replayed(policy, published, basis["original"], basis["links"], progress)
+    else:
+        result, models, notes = audit_alone(policy, published)
+    verdict = verdict_of(result, models)
+    return replace(verdict, notes=[*verdict.notes, *notes], shown={**verdict.shown, "not_repeated": notes})
 
 
 def verdict_of(result: Audit, models: Sequence[Model]) -> Verdict:

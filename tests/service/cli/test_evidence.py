@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from service.evidence.filing import canonical
 from tests.service.cli.cli_world import CITIES, ITEMS, MARK
+from tests.service.cli.evidence_world import refiled, sha256
 
 
 @pytest.fixture
@@ -38,20 +39,6 @@ def verified(portcullis: Any) -> Any:
         return result.exit_code, {one["about"]: one["outcome"] for one in made["checks"]}
 
     return run
-
-
-def refiled(home: Path, **changes: Any) -> None:
-    """Change parts, and every hash of the file with them."""
-    evidence = json.loads((home / "e.json").read_bytes())
-    for name, change in changes.items():
-        evidence["parts"][name] |= change
-    evidence["hashes"] = {name: digest(part) for name, part in evidence["parts"].items()}
-    evidence["hash"] = digest(evidence["hashes"])
-    (home / "e.json").write_bytes(canonical(evidence))
-
-
-def digest(part: Any) -> str:
-    return hashlib.sha256(canonical(part)).hexdigest()
 
 
 def test_it_holds_for_what_was_published(filed: Path, verified: Any) -> None:
@@ -91,7 +78,7 @@ def test_a_row_in_another_class_shows_though_all_hashes_are_made_to_fit(filed: P
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(changed)
-        refiled(filed, published={"sha256": hashlib.sha256(path.read_bytes()).hexdigest()})
+        refiled(filed / "e.json", published={"sha256": [sha256(path)]})
         status, outcomes = verified(filed)
         assert status == 1
         assert outcomes["the hashes of the parts"] == outcomes["what was published"] == "holds"
@@ -108,7 +95,7 @@ def test_a_row_in_another_class_shows_though_all_hashes_are_made_to_fit(filed: P
     ],
 )
 def test_what_is_claimed_and_not_so_shows(filed: Path, verified: Any, changes: Any, about: str) -> None:
-    refiled(filed, **changes)
+    refiled(filed / "e.json", **changes)
     status, outcomes = verified(filed)
     assert (status, outcomes[about]) == (1, "differs")
 
@@ -156,7 +143,7 @@ def test_a_signature_is_that_of_its_key_and_of_every_part(
     assert verified(shop, "--key", keys / "own.pub")[0] == 0
     assert verified(shop)[1]["the signature"] == "not checked"
     assert verified(shop, "--key", keys / "other.pub")[1]["the signature"] == "differs"
-    refiled(shop, made={"by": "somebody else"})
+    refiled(shop / "e.json", made={"by": "somebody else"})
     status, outcomes = verified(shop, "--key", keys / "own.pub")
     assert (status, outcomes["the hashes of the parts"], outcomes["the signature"]) == (1, "holds", "differs")
 
@@ -197,6 +184,6 @@ def test_something_else_is_no_evidence(portcullis: Any, tmp_path: Path, text: st
 
 
 def test_broken_parts_are_no_page(filed: Path, portcullis: Any) -> None:
-    refiled(filed, audited={"findings": [3]})
+    refiled(filed / "e.json", audited={"findings": [3]})
     result = portcullis("evidence", "show", filed / "e.json")
     assert (result.exit_code, "not those of evidence" in result.stderr) == (2, True)

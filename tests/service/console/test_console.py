@@ -86,6 +86,19 @@ def test_a_job_is_submitted_watched_read_and_saved(console: Any) -> None:
     console.keys(Keys.ESCAPE)
     console.until(lambda: not console.all("dialog"))
     assert console.focused() == "Report"
+    console.press(job, "Evidence")
+    frame = console.until(lambda: next(iter(console.all("dialog iframe")), None))
+    console.picture("evidence-light")
+    console.driver.switch_to.frame(frame)
+    console.until(lambda: "Evidence: adult" in console.text("main"))
+    assert "by tester" in console.text("main")
+    console.driver.switch_to.default_content()
+    console.press("dialog", "Save as JSON")
+    console.press("dialog", "Save the secret")
+    assert json.loads(console.download("adult-evidence.json").read_text())["parts"]["made"]["by"] == "tester"
+    assert len(console.download("adult-evidence.json.secret").read_text().strip()) == 64
+    console.keys(Keys.ESCAPE)
+    console.until(lambda: not console.all("dialog"))
     console.press(job, "CSV")
     console.press(job, "Parquet")
     console.press(job, "JSON lines")
