@@ -169,15 +169,15 @@ def test_where_company_must_be_present_a_class_has_k_persons_of_its_own() -> Non
 
 def test_values_of_what_was_refused_count_for_nobody() -> None:
     """A box without a known past would have its second value from rows that never left."""
-    gate, new = Gate(SCHEMA, OVER_TIME), {"ids": np.array([9], np.uint64)}
+    gate, nine = Gate(SCHEMA, OVER_TIME), np.array([9], np.uint64)
     for refused in (
-        in_cohort([10, 11], company=2, **new),
-        in_cohort([10, 11], reused=np.array([True]), **new),
-        in_cohort([11], **new),
+        in_cohort([10, 11], company=2, ids=nine),
+        in_cohort([10, 11], reused=np.array([True]), ids=nine),
+        in_cohort([11], ids=nine),
     ):
         assert gate.passes(refused, ROWS, {}).tolist() == [False]
-        assert gate.passes(in_cohort([12], **new), ROWS, {}).tolist() == [False]
-    assert gate.passes(in_cohort([10, 11], **new), ROWS, {}).tolist() == [True]
+        assert gate.passes(in_cohort([12], ids=nine), ROWS, {}).tolist() == [False]
+    assert gate.passes(in_cohort([10, 11], ids=nine), ROWS, {}).tolist() == [True]
 
 
 def test_a_refused_box_lends_no_values_to_what_leaves_with_it() -> None:
