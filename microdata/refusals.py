@@ -39,6 +39,7 @@ class Reason(IntEnum):
     MALFORMED = 17
     UNKNOWN_SCHEMA = 18
     OTHER_SCHEMA = 19
+    OTHER_PARTITION = 20
 
     @property
     def code(self) -> str:
@@ -71,6 +72,7 @@ _SENTENCES = {
     Reason.MALFORMED: "bytes that its schema does not allow",
     Reason.UNKNOWN_SCHEMA: "a schema id that the registry does not know",
     Reason.OTHER_SCHEMA: "a schema of other records",
+    Reason.OTHER_PARTITION: "in a partition where its key does not belong",
 }
 
 

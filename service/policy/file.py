@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 from microdata import Show
 from privacy import ATTACKS
 from service.codec import DEFAULT_FORMAT, JSON_SCHEMA, format_names
+from service.kafka.partitioners import Partitioner
 
 DEFAULT = "records"
 """The kind of data of a policy that names none."""
@@ -100,6 +101,11 @@ class StreamSection(Section):
     )
     start: Literal["earliest", "latest"] | None = Field(
         None, description="where the very first start begins; has no default because both are wrong for somebody"
+    )
+    keyed: Partitioner | None = Field(
+        None,
+        description="how producers choose a partition by the record's key: murmur2 (the Java client, kafka-python), "
+        "crc32 (librdkafka) or fnv1a (Sarama); records elsewhere are refused. Not checked if left out",
     )
     dead_letters: Topic | None = Field(None, description="topic that names refused records, never their content")
     allow_compacted: bool = Field(

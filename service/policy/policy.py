@@ -121,6 +121,8 @@ class Policy:
         if self.format != Format():
             # Only where it is another: policies without keep their fingerprint.
             route["format"] = self.format.identity()
+        if self.stream is not None and self.stream.keyed is not None:
+            route["keyed"] = self.stream.keyed
         return fingerprint(self.data.name, self.data.identity(self.schema), guarantee, route, self.show)
 
     def fingerprint(self) -> str:

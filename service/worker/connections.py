@@ -16,6 +16,7 @@ from service.registry import Registry, RegistrySettings
 from service.settings import settings_of
 from service.worker.asking import AskingCodec, asking
 from service.worker.heard import HeardReader
+from service.worker.keyed import KeyedDecoder
 from service.worker.metrics import Metrics
 from service.worker.restoring import Restorer
 from service.worker.settings import WorkerSettings
@@ -35,7 +36,7 @@ _LONGEST_PAUSE = 5.0
 
 
 class Connections:
-    """Consumer and readers of one worker; with them `topics`, and the codec, encoder and restorer that these need."""
+    """Consumer and readers of one worker; with them `topics`, and the decoder, encoder and restorer that these need."""
 
     def __init__(self, stream: Stream, client: Client, settings: WorkerSettings, metrics: Metrics) -> None:
         self.client = client
@@ -44,6 +45,8 @@ class Connections:
         self._metrics = metrics
         # Rows that wait and rows that come must agree about persons, however often the codec is made anew meanwhile.
         self._person_key = PersonKey.random()
+        self.ending = False
+        """Whether the stream is to be drained, and takes nothing any more."""
         self._registry: Registry | None = None
         self._opened = ExitStack()
         self._is_open = False
@@ -74,13 +77,14 @@ class Connections:
         stream, settings = self._stream, self._settings
         with closing(self.client.admin()) as admin:
             self.topics = prepare(admin, stream, settings, self.client.largest_request)
-        self.codec = self._codec()
+        codec = self._codec()
+        self.decoder = KeyedDecoder(codec, stream.keyed, self.topics.input_partitions)
         if not self._is_open:
             self._open_readers()
         partitions = self.topics.output_partitions
-        self.messages = MessageEncoder(stream.schema, self.codec, stream.emit, partitions, show=stream.show)
+        self.messages = MessageEncoder(stream.schema, codec, stream.emit, partitions, show=stream.show)
         self.restorer = Restorer(
-            stream, self.topics, self.consumer, self._reader, self._dirty_reader, self.codec, settings
+            stream, self.topics, self.consumer, self._reader, self._dirty_reader, codec, settings, ending=self.ending
         )
 
     def _codec(self) -> Codec:

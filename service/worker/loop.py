@@ -231,7 +231,7 @@ class Worker:
     def _decode_and_push(self, batch: RecordBatch) -> None:
         """The engine decides in its own thread; what it decides is `fresh` until a transaction has committed it."""
         own = self._owned.running[batch.partition]
-        events = self._connections.codec.decode(batch)
+        events = self._connections.decoder.decode(batch)
         thread = self._engines[batch.partition.number % len(self._engines)]
         push = thread.submit(own.take, events, int(batch.offsets[-1]) + 1, self._clock())
         self._pushes.append((batch.partition, own, push))
@@ -360,6 +360,7 @@ class Worker:
         Returns the input offset at which each partition ended.
         """
         try:
+            self._connections.ending = True
             self._connections.open()
             self._require_alone()
             self._owned.join()

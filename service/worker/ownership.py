@@ -141,13 +141,13 @@ class Ownership:
         """
         self._look_at = time.monotonic() + _LOOK_SECONDS
         topics = self._connections.topics
-        input_id, state_id, _ = seen = self._watch.look()
-        if seen == held(topics):
+        seen = self._watch.look()
+        if seen == held(topics, self._stream):
             return True
         for partition in list(self.running):
-            if input_id != topics.input_id:
+            if seen.input_id != topics.input_id:
                 self.halt(partition, recreated_input(partition, self._stream))
-            elif state_id != topics.state_id:
+            elif seen.state_id != topics.state_id:
                 self.halt(partition, recreated_state(partition, self._stream))
         self.discard()
         try:
@@ -165,7 +165,7 @@ class Ownership:
             return
         self._look_at = time.monotonic() + _LOOK_SECONDS
         seen = self._idle_watch.look(_LOOK_PATIENCE)
-        if seen is None or seen == held(self._connections.topics):
+        if seen is None or seen == held(self._connections.topics, self._stream):
             return
         try:
             self.topics_hold()

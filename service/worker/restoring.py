@@ -18,6 +18,7 @@ from microdata import DataError, PortcullisError
 from service.codec import Codec
 from service.kafka import Committed, GroupConsumer, Partition, Reader, RetriableError
 from service.publishing.gate import Gate
+from service.worker.keyed import KeyedDecoder
 from service.worker.partition import InputPartition
 from service.worker.settings import WorkerSettings
 from service.worker.state import Origin, State
@@ -75,8 +76,10 @@ class Restorer:
     consumer: GroupConsumer
     reader: Reader
     dirty: Reader
-    decoder: Codec
+    codec: Codec
     settings: WorkerSettings
+    ending: bool = False
+    """Whether the stream takes nothing any more: then it may end in a topic that has grown."""
 
     def restore(self, partition: Partition, committed: Committed | None) -> InputPartition | None:
         """The partition as its last committed cycle left it; None where no stream is under way and one may begin."""
@@ -120,7 +123,8 @@ class Restorer:
         if last.engine is not None:
             raise RetriableError(f"{partition.topic}/{partition.number}: was taken over meanwhile")
         # The new policy takes over nothing of the old one but the counts.
-        return self._with(self._fresh(partition, last.position, last.first_partitions, last.sequence, last.totals))
+        first = self.topics.input_partitions if self.stream.stays_put else last.first_partitions
+        return self._with(self._fresh(partition, last.position, first, last.sequence, last.totals))
 
     def _with(self, state: State) -> InputPartition:
         gate = Gate(self.stream.schema, self.stream.models)
@@ -199,6 +203,16 @@ class Restorer:
                 f"{where}: the policy differs from the one that made this state; run `portcullis drain` with the old "
                 "policy, then start the new one"
             )
+        self._check_partitions(partition, state)
+
+    def _check_partitions(self, partition: Partition, state: State) -> None:
+        """Where keys choose the partition, another number of partitions moves persons from one to another."""
+        began, now = state.first_partitions, self.topics.input_partitions
+        if self.stream.stays_put and began != now and state.engine is not None and not self.ending:
+            raise PartitionError(
+                f"{partition.topic}/{partition.number}: the input has {now} partitions and had {began} when this "
+                "stream began, so keys have moved from one to another; run `portcullis drain`, then start it anew"
+            )
 
     def _check_owner(self, partition: Partition, state: State) -> None:
         owner = state.origin.stream
@@ -219,6 +233,7 @@ class Restorer:
         other = next((state for state in others if state is not None), None)
         if other is not None:
             self._check_owner(partition, other)
+            self._check_partitions(partition, other)
         first = self.topics.input_partitions if other is None else other.first_partitions
         marks = self.consumer.watermarks(partition)
         earliest = self.stream.start == "earliest" or partition.number >= first
@@ -249,8 +264,9 @@ class Restorer:
         if state.needed_from is None:
             return
         wanted = np.concatenate([state.pending, state.decisions.members])
+        decoder = KeyedDecoder(self.codec, self.stream.keyed, state.first_partitions)
         for batch in self.reader.read(partition, state.needed_from, state.position, _READ_TIMEOUT):
-            events = self.decoder.decode(batch)
+            events = decoder.decode(batch)
             needed = np.isin(events.positions, wanted) | restored.engine.windowed
             restored.put_back(events.at(needed))
 

@@ -9,6 +9,7 @@ from typing import Literal
 from microdata import InfeasibleError, Schema, Show
 from privacy import Model
 from service.codec import Emit, Format, Route
+from service.kafka.partitioners import Partitioner
 from service.policy import Policy, PolicyError, PolicyProblem
 from service.worker.settings import WorkerSettings
 from stream_algos import Engine
@@ -37,6 +38,8 @@ class Stream:
     """End to end, as the policy says it."""
     history_seconds: float | None = None
     """How long an event must stay readable in the input: its delay, or the windows that it counts in."""
+    keyed: Partitioner | None = None
+    """How producers choose a record's partition by its key, where the policy says it."""
     allow_compacted: bool = False
     """Whether the policy accepts an input topic whose records may vanish by compaction."""
 
@@ -44,6 +47,11 @@ class Stream:
     def group(self) -> str:
         """The consumer group of its workers."""
         return f"portcullis.{self.name}"
+
+    @property
+    def stays_put(self) -> bool:
+        """Whether a person's records must stay in one partition: then the input may not get further ones."""
+        return self.keyed is not None
 
     @property
     def route(self) -> Route:
@@ -116,5 +124,6 @@ def stream_of(policy: Policy, settings: WorkerSettings) -> Stream:
         dead_letters=route.dead_letters,
         delay_seconds=hold.seconds,
         history_seconds=hold.readable,
+        keyed=route.keyed,
         allow_compacted=route.allow_compacted,
     )

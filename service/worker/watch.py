@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from typing import NamedTuple
 from uuid import UUID
 
 from service.kafka import Admin, Client, KafkaError, RetriableError, TopicShape
@@ -16,6 +17,16 @@ from service.worker.stream import Stream
 from service.worker.topics import StreamTopics
 
 log = logging.getLogger(__name__)
+
+
+class Held(NamedTuple):
+    """What must not change of the topics while a stream runs."""
+
+    input_id: UUID
+    state_id: UUID
+    output_partitions: int
+    input_partitions: int | None
+    """Where keys choose the partition; None where it may grow."""
 
 
 class TopicWatch:
@@ -26,14 +37,15 @@ class TopicWatch:
         self._stream = stream
         self._admin: Admin | None = None
 
-    def look(self) -> tuple[UUID, UUID, int]:
-        """Id of the input, id of the state topic, partitions of the output; as `held` has them."""
+    def look(self) -> Held:
+        """What the topics are now."""
         stream = self._stream
         shapes = self._shapes([stream.input, stream.state_topic, stream.output])
-        return (
+        return Held(
             shapes[stream.input].topic_id,
             shapes[stream.state_topic].topic_id,
             shapes[stream.output].partitions,
+            shapes[stream.input].partitions if stream.stays_put else None,
         )
 
     def close(self) -> None:
@@ -65,10 +77,10 @@ class IdleWatch:
     def __init__(self, client: Client, stream: Stream) -> None:
         self._watch = TopicWatch(client, stream)
         self._looking: threading.Thread | None = None
-        self._seen: tuple[UUID, UUID, int] | None = None
+        self._seen: Held | None = None
         self._is_closed = False
 
-    def look(self, seconds: float) -> tuple[UUID, UUID, int] | None:
+    def look(self, seconds: float) -> Held | None:
         """As `TopicWatch.look`; None where that does not work, or takes longer: then a later call has the answer."""
         if self._looking is None:
             self._looking = threading.Thread(target=self._look, name="topics", daemon=True)
@@ -94,6 +106,7 @@ class IdleWatch:
             self._watch.close()
 
 
-def held(topics: StreamTopics) -> tuple[UUID, UUID, int]:
+def held(topics: StreamTopics, stream: Stream) -> Held:
     """What `TopicWatch.look` answers while nothing has changed."""
-    return topics.input_id, topics.state_id, topics.output_partitions
+    partitions = topics.input_partitions if stream.stays_put else None
+    return Held(topics.input_id, topics.state_id, topics.output_partitions, partitions)

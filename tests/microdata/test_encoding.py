@@ -391,5 +391,6 @@ def test_codes_are_stable_and_complete() -> None:
         (17, "malformed"),
         (18, "unknown_schema"),
         (19, "other_schema"),
+        (20, "other_partition"),
     ]
     assert all(reason.sentence for reason in Reason)
