@@ -121,17 +121,21 @@ class FieldGatherer:
         if not one.readable:
             return
         self._pad(one)
-        encoded = column.dictionary_encode()
+        if not len(column):
+            return
+        encoded = column.dictionary_encode(null_encoding="encode")
         values = encoded.dictionary
         # As texts equal values of two types read alike; but days are not all that is told of a point in time.
         shown = values.cast(pa.string()) if pa.types.is_temporal(values.type) else texts(values)[0]
         shown = pc.utf8_trim_whitespace(shown.cast(pa.large_string()))
-        absent = pc.fill_null(pc.equal(pc.binary_length(shown), 0), fill_value=True).to_numpy(zero_copy_only=False)
-        own = np.append(np.where(absent, self._nothing, _keys(shown, one.secrets)), self._nothing)
-        places = pc.fill_null(encoded.indices.cast(pa.int64()), len(values)).to_numpy()
+        # By its buffers: to take a scalar, or to give an array, pyarrow would load pandas where that is installed.
+        absent = _nulls(shown) | (np.diff(_offsets(shown)) == 0)
+        own = np.where(absent, self._nothing, _keys(shown, one.secrets))
+        indices = encoded.indices
+        places = np.frombuffer(indices.buffers()[1], np.int32)[indices.offset : indices.offset + len(indices)]
         one.parts.append(own[places])
         one.rows += len(column)
-        one.missing += int(np.append(absent, True)[places].sum())
+        one.missing += int(absent[places].sum())
 
 
 def _joined(parts: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
@@ -141,11 +145,21 @@ def _joined(parts: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
     return joined
 
 
+def _nulls(values: pa.Array) -> NDArray[np.bool_]:
+    if not values.null_count:
+        return np.zeros(len(values), bool)
+    bits = np.unpackbits(np.frombuffer(values.buffers()[0], np.uint8), bitorder="little")
+    return bits[values.offset : values.offset + len(values)] == 0
+
+
+def _offsets(values: pa.Array) -> NDArray[np.int64]:
+    """Where each text begins and the last one ends."""
+    if not len(values):
+        return np.zeros(1, np.int64)
+    return np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
+
+
 def _keys(values: pa.Array, own: Sequence[int]) -> NDArray[np.uint64]:
-    values = pc.fill_null(values, "")
-    _, offsets, text = values.buffers()
-    places = np.frombuffer(offsets, np.int64)[values.offset : values.offset + len(values) + 1] if len(values) else None
-    if places is None:
-        return np.empty(0, np.uint64)
+    text = values.buffers()[2]
     letters = np.frombuffer(text, np.uint8) if text is not None else np.empty(0, np.uint8)
-    return text_keys(places, letters, own[0], own[1])
+    return text_keys(_offsets(values), letters, own[0], own[1])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from microdata import DataError, FieldKeys, Progress, Schema, silent
 from privacy import FieldRisk, Identifying, SetRisk, alone_in, identifying
-from service.policy import Policy, PolicyError, PolicyProblem
+
+if TYPE_CHECKING:
+    from service.policy import Policy
 
 LISTED = 20
 """Sets that people are told of; programs get all."""
@@ -29,6 +31,9 @@ class Roles:
         """The roles of a policy for records."""
         schema = policy.schema
         if not isinstance(schema, Schema):
+            # With policies come all algorithms, whose loading takes longer than most looks at a table.
+            from service.policy import PolicyError, PolicyProblem  # noqa: PLC0415
+
             raise PolicyError([PolicyProblem("data", f"{policy.data.name} have no roles; risk knows records")])
         person = schema.person if isinstance(schema.person, str) else None
         named = {

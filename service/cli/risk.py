@@ -11,10 +11,7 @@ import typer
 from microdata import FieldKeys, read_fields
 from privacy import FieldRisk
 from service.cli.output import progress_bar, say, say_json, say_table, warn
-from service.cli.topic_fields import topic_fields
-from service.kafka import connect
 from service.kafka.flags import Bootstrap, ClientName, SettingsFile, kafka_settings
-from service.policy import load_policy
 from service.risk import LISTED, Rating, Roles, rate, sentence
 from service.settings import read_settings_file
 
@@ -49,13 +46,17 @@ def risk(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> None:
     """Find out which fields identify people: alone, and together with few others. No value is shown."""
-    roles = None if policy is None else Roles.declared(load_policy(policy))
+    roles = None if policy is None else _roles(policy)
     if (table is None) == (topic is None):
         raise typer.BadParameter("name a table or a --topic")
     with progress_bar() as progress:
         if table is not None:
             data = read_fields(table, rows, progress)
         else:
+            # As below: a table needs no Kafka.
+            from service.cli.topic_fields import topic_fields  # noqa: PLC0415
+            from service.kafka import connect  # noqa: PLC0415
+
             read_settings_file(settings_file)
             data = topic_fields(connect(kafka_settings(bootstrap, client)), topic or "", sample, progress)
         rating = rate(
@@ -67,6 +68,13 @@ def risk(
         say_json(rating.as_dict())
     else:
         _say(data, rating)
+
+
+def _roles(policy: Path) -> Roles:
+    # With policies come all algorithms, whose loading takes longer than a look at most tables.
+    from service.policy import load_policy  # noqa: PLC0415
+
+    return Roles.declared(load_policy(policy))
 
 
 def _limits(data: FieldKeys, rating: Rating, which: str) -> Iterator[str]:

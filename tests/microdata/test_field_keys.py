@@ -85,3 +85,15 @@ def test_reading_is_bounded(tmp_path: Path) -> None:
     path.write_text("17,3\n1,2\n")
     with pytest.raises(DataError, match="header"):
         read_fields(path)
+
+
+def test_a_chunk_without_rows_adds_none() -> None:
+    gathered = FieldGatherer()
+    gathered.add(pa.table({"age": pa.array([], pa.int64())}))
+    gathered.add(pa.table({"age": [None, 3, 3, None]}).slice(1))
+    gathered.add(pa.table({"age": ["", " 3 ", None]}))
+    found = gathered.fields()
+    assert found.missing == (3,)
+    keys = found.keys[0].tolist()
+    assert keys[0] == keys[1] == keys[4]
+    assert keys[2] == keys[3] == keys[5] != keys[0]

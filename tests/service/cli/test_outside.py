@@ -74,7 +74,9 @@ def test_they_are_for_a_report(anonymized: Any, shop: Path) -> None:
 
 
 def test_without_a_sensitive_attribute_there_is_nothing_to_count(anonymized: Any, shop: Path) -> None:
-    without = POLICY.replace("  sensitive:\n    item: {type: category, hierarchy: {Any: [lamp, book, tea]}}\n", "").replace(", l: 2", "")
+    without = POLICY.replace(
+        "  sensitive:\n    item: {type: category, hierarchy: {Any: [lamp, book, tea]}}\n", ""
+    ).replace(", l: 2", "")
     (shop / "policy.yaml").write_text(without)
     result = anonymized("--counts", "age")
     assert result.exit_code == 2
