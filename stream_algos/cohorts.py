@@ -36,6 +36,7 @@ from privacy.keys import not_asked
 from stream_algos import _cohort_kernels as kernels
 from stream_algos import _cohort_split_kernels as splits
 from stream_algos import _company_kernels as company
+from stream_algos._cohort_memory import CohortMemory
 from stream_algos._cohort_person_kernels import find_again
 from stream_algos._cohort_state import (
     BEGIN,
@@ -184,7 +185,7 @@ class CohortsParameters(StreamParameters):
 
 
 @STREAM_ALGORITHMS.register("cohorts", CohortsParameters)
-class Cohorts(Engine):
+class Cohorts(CohortMemory, Engine):
     """k persons over time: however many rows of a person are tied together, k persons are in all of their boxes.
 
     Every person belongs to one cohort of at least k, for good, and every row leaves with the box that its cohort
@@ -254,6 +255,7 @@ class Cohorts(Engine):
         self._since = -1
         self._state = self._new_state(0, 0, 0, 0)
         self._out = new_output(0, len(schema.quasi))
+        self.kept()
 
     def models(self) -> tuple[Model, ...]:
         """So many persons over time, in every class if they must be present, and values if they are asked for."""
@@ -331,6 +333,7 @@ class Cohorts(Engine):
         self._state = self._moved_in(
             {**snapshot, **{name: snapshot[name][index] for name in self._of_slots()}}, held.quasi, self._codes(held)
         )
+        self.kept()
 
     def status(self) -> Mapping[str, float]:
         """Persons and cohorts, who is counted and who waits; since which position it holds, how old last values are."""

@@ -33,7 +33,7 @@ README, FIRST, TABLES = ROOT / "README.md", ROOT / "docs" / "first-topic.md", RO
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 KNOWN = {"json", "yaml", "python", "sh", "csv", "text"}
-AT_ONCE = {"anonymize", "audit", "policy", "replay", "algorithms", "risk", "evidence"}
+AT_ONCE = {"anonymize", "audit", "policy", "replay", "algorithms", "risk", "evidence", "key"}
 """Commands that end by themselves and need nothing but files."""
 DIAGRAMS = {"how-it-works-1", "how-it-works-2", "how-it-works-3"}
 """Blocks that are drawings and no code."""
@@ -354,6 +354,7 @@ def test_the_threat_model_names_every_limit() -> None:
         "Duplicates made upstream",
         "Several streams or jobs over the same people",
         "What the state topic tells its readers",
+        "What the memory topic tells its readers",
     }
 
 

@@ -92,6 +92,11 @@ COMMANDS = {
         "Make bearer tokens for the HTTP API.",
         "portcullis token new alice --scope submit --scope read:own",
     ),
+    "key": Command(
+        "service.cli.key:key",
+        "Make the keys that seal what workers remember of persons.",
+        "portcullis key new keys.json",
+    ),
     "broker": Command(
         "service.broker.command:broker_command",
         "Run an embedded Kafka broker for development.",

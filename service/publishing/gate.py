@@ -35,6 +35,11 @@ class Gate:
         self.largest_share: float | None = None
         """Of one person in the rows of a cluster that passed; rows that left later with its box are not counted."""
 
+    def remember(self, ids: NDArray[np.uint64], parents: NDArray[np.uint64], sensitive: NDArray[np.int32]) -> None:
+        """Rows with these values have left with these boxes, before this gate was made."""
+        if self._lineages is not None:
+            self._lineages.add(ids, parents, np.arange(len(ids)), sensitive)
+
     def passes(self, decisions: Release, rows: Rows, published: Mapping[int, tuple[bytes, bytes]]) -> NDArray[np.bool_]:
         """Whether each cluster may leave. `published` holds the boxes that left before, by cluster id."""
         if not len(decisions) or not len(rows):

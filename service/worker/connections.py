@@ -19,6 +19,7 @@ from service.worker.heard import HeardReader
 from service.worker.keyed import KeyedDecoder
 from service.worker.metrics import Metrics
 from service.worker.restoring import Restorer
+from service.worker.sealing import load_keys
 from service.worker.settings import WorkerSettings
 from service.worker.stream import Stream
 from service.worker.topics import TopicError, prepare
@@ -44,7 +45,8 @@ class Connections:
         self._settings = settings
         self._metrics = metrics
         # Rows that wait and rows that come must agree about persons, however often the codec is made anew meanwhile.
-        self._person_key = PersonKey.random()
+        self._keys = load_keys(settings.key_file, settings.key_id) if stream.remembers and settings.key_file else None
+        self._person_key = PersonKey.random() if self._keys is None else self._keys.persons
         self.ending = False
         """Whether the stream is to be drained, and takes nothing any more."""
         self._registry: Registry | None = None
@@ -84,7 +86,15 @@ class Connections:
         partitions = self.topics.output_partitions
         self.messages = MessageEncoder(stream.schema, codec, stream.emit, partitions, show=stream.show)
         self.restorer = Restorer(
-            stream, self.topics, self.consumer, self._reader, self._dirty_reader, codec, settings, ending=self.ending
+            stream,
+            self.topics,
+            self.consumer,
+            self._reader,
+            self._dirty_reader,
+            codec,
+            settings,
+            self._keys,
+            ending=self.ending,
         )
 
     def _codec(self) -> Codec:

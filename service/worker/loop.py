@@ -279,7 +279,7 @@ class Worker:
             token.require_current()
             if not self._owned.topics_hold():
                 return
-            self._transactions.commit(token, settlements)
+            settled = self._transactions.commit(token, settlements)
         except FinalError:
             raise
         except KafkaError as error:
@@ -289,7 +289,7 @@ class Worker:
         else:
             self._transactions.trouble.over()
             self.metrics.committed(time.monotonic() - started)
-            self._remember(settlements)
+            self._remember(settled)
 
     def _settlements(self, owed: Mapping[Partition, Departure], *, drained: bool) -> dict[Partition, Settlement]:
         """What there is to settle. A partition whose state has outgrown its limit stops before any of it is decided."""

@@ -16,7 +16,7 @@ from service.kafka import Committed, FinalError, GroupToken, KafkaError, Partiti
 from service.worker.connections import Connections
 from service.worker.metrics import Metrics
 from service.worker.partition import InputPartition
-from service.worker.restoring import PartitionError, recreated_input, recreated_state
+from service.worker.restoring import PartitionError, lost_memory, recreated_input, recreated_state
 from service.worker.stream import Stream
 from service.worker.topics import MissingTopicError, TopicError
 from service.worker.transactions import Transactions
@@ -149,6 +149,8 @@ class Ownership:
                 self.halt(partition, recreated_input(partition, self._stream))
             elif seen.state_id != topics.state_id:
                 self.halt(partition, recreated_state(partition, self._stream))
+            elif seen.memory_id != topics.memory_id:
+                self.halt(partition, lost_memory(partition, self._stream, "it was deleted and created again"))
         self.discard()
         try:
             self._connections.look_at_topics()

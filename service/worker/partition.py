@@ -20,8 +20,10 @@ from service.codec.events import Events, Refused
 from service.publishing.departure import Departure
 from service.publishing.gate import Gate, box_key
 from service.publishing.rows import Rows
+from service.worker.memory import Written
+from service.worker.person_memory import PersonMemory
 from service.worker.state import Origin, State
-from stream_algos import Engine, Release
+from stream_algos import Engine, Release, Snapshot
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,17 +36,29 @@ class Settlement:
     """Records whose letters go out."""
     state: State
     """The state as of this transaction; its decisions are owed once it is durable."""
+    memory: Written | None = None
+    """What is written of persons, where the engine remembers them."""
 
     @cached_property
     def record(self) -> bytes:
         """The state as it is written."""
         return self.state.encode()
 
+    def remembering(self, end: int) -> Settlement:
+        """The same once what is written of persons has arrived, and ends there."""
+        if self.memory is None:
+            return self
+        memory = self.memory.ending(end)
+        note = memory.note if self.state.engine is not None else None
+        return Settlement(self.published, self.refused, replace(self.state, memory=note), memory)
+
 
 class InputPartition:
     """The anonymizer of one input partition. First `put_back` and `resume`; then take, publish, commit, again."""
 
-    def __init__(self, schema: Schema, gate: Gate, engine: Engine, state: State) -> None:
+    def __init__(
+        self, schema: Schema, gate: Gate, engine: Engine, state: State, memory: PersonMemory | None = None
+    ) -> None:
         self.schema = schema
         self.engine = engine
         self.rows = Rows.empty(schema)
@@ -53,6 +67,7 @@ class InputPartition:
         self.thin = False
         """Whether events had to be suppressed because too few persons came within the delay."""
         self._gate = gate
+        self._memory = memory
         self._state = state
         self._fresh: list[Release] = []
         self._refused: list[Refused] = []
@@ -63,6 +78,11 @@ class InputPartition:
     def achieved(self) -> Mapping[str, float]:
         """What published clusters have achieved since this partition was taken over, by model."""
         return self._gate.achieved
+
+    @property
+    def memory(self) -> PersonMemory | None:
+        """What is remembered of persons, where the engine does so."""
+        return self._memory
 
     @property
     def _owed(self) -> Release:
@@ -88,10 +108,16 @@ class InputPartition:
     def resume(self) -> None:
         """All rows are back: let the engine go on where its snapshot was taken."""
         if self._state.engine is not None:
-            self.engine.restore(self._state.engine, self.rows.batch(0))
+            snapshot = self._state.engine
+            if self._memory is not None:
+                snapshot = self._memory.recalled(snapshot)
+            self.engine.restore(snapshot, self.rows.batch(0))
         ids, lo, hi = self.engine.reusable()
         inside = {*self._owed.ids[~self._owed.reused].tolist(), *self._state.withheld.tolist()}
         self._published = {int(i): box_key(lo[n], hi[n]) for n, i in enumerate(ids) if int(i) not in inside}
+        if self._state.outlived is not None:
+            ids, lo, hi = self._state.outlived
+            self._published |= {int(i): box_key(lo[n], hi[n]) for n, i in enumerate(ids)}
 
     def take(self, events: Events, position: int, now: float) -> None:
         """Take the records before `position`: rows go to the engine, refusals are counted."""
@@ -166,21 +192,31 @@ class InputPartition:
     def settle(self, published: Departure, owner: str = "", *, drained: bool = False) -> Settlement:
         """What the owner's next transaction does, which publishes this; it counts once it is `committed`."""
         decisions = Release.concat([Release.empty(len(self.schema.quasi)), *self._fresh])
-        pending = self.engine.pending()
+        pending, sequence = self.engine.pending(), self._state.sequence + 1
+        memory = None
+        if self._memory is not None:
+            self._memory.published(published.clusters, self.rows.sensitive[published.rows])
+            memory = self._memory.durable.erased() if drained else self._memory.durable.write(sequence)
         state = replace(
             self._state,
-            sequence=self._state.sequence + 1,
+            sequence=sequence,
             position=self.position,
-            engine=None if drained else self.engine.snapshot(),
+            engine=None if drained else self._snapshot(),
             pending=pending,
             decisions=decisions,
             needed_from=self._oldest(pending, decisions),
             withheld=self._withheld(published.clusters, decisions),
+            outlived=self._outlived(published.clusters, decisions),
             clock=self.rows.clock(),
             owner=owner,
+            memory=None if memory is None or drained else memory.note,
             totals=self._totals_with(published),
         )
-        return Settlement(published, tuple(self._refused), state)
+        return Settlement(published, tuple(self._refused), state, memory)
+
+    def _snapshot(self) -> Snapshot:
+        """Without what is remembered of persons, which is written elsewhere."""
+        return self.engine.snapshot() if self._memory is None else self._memory.rest()
 
     def _totals_with(self, published: Departure) -> dict[str, int]:
         clusters, totals = published.clusters, Counter(self.totals)
@@ -195,6 +231,24 @@ class InputPartition:
         known = {*self._published, *clusters.ids.tolist(), *decisions.ids[~decisions.reused].tolist()}
         return np.array([i for i in self.engine.reusable()[0].tolist() if i not in known], np.uint64)
 
+    def _outlived(
+        self, clusters: Release, decisions: Release
+    ) -> tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.float64]] | None:
+        """Boxes that left before and that decisions reuse, though the engine has changed them since."""
+        reused = np.setdiff1d(decisions.ids[decisions.reused], self.engine.reusable()[0])
+        if not len(reused):
+            return None
+        fresh = ~clusters.reused & np.isin(clusters.ids, reused)
+        left = self._published | {
+            int(clusters.ids[c]): box_key(clusters.lo[c], clusters.hi[c]) for c in np.flatnonzero(fresh)
+        }
+        ids = [number for number in reused.tolist() if number in left]
+        lo, hi = (
+            np.array([np.frombuffer(left[number][side]) for number in ids]).reshape(len(ids), len(self.schema.quasi))
+            for side in range(2)
+        )
+        return np.array(ids, np.uint64), lo, hi
+
     def _oldest(self, pending: NDArray[np.int64], decisions: Release) -> int | None:
         windows = decisions.windows[decisions.windows[:, 0] >= 0, 0]
         engine = self.engine.needed_from()
@@ -205,6 +259,8 @@ class InputPartition:
     def committed(self, settlement: Settlement) -> None:
         """The transaction is durable: what was fresh is owed now, what was published is settled."""
         self._state = state = settlement.state
+        if self._memory is not None and settlement.memory is not None:
+            self._memory.durable.committed(settlement.memory)
         self.totals = Counter(state.totals)
         self._fresh, self._refused, self._changed = [], [], False
         clusters = settlement.published.clusters

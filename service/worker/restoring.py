@@ -19,7 +19,10 @@ from service.codec import Codec
 from service.kafka import Committed, GroupConsumer, Partition, Reader, RetriableError
 from service.publishing.gate import Gate
 from service.worker.keyed import KeyedDecoder
+from service.worker.memory import MemoryNote
 from service.worker.partition import InputPartition
+from service.worker.person_memory import PersonMemory
+from service.worker.sealing import Keys
 from service.worker.settings import WorkerSettings
 from service.worker.state import Origin, State
 from service.worker.stream import Stream
@@ -67,6 +70,16 @@ def recreated_state(partition: Partition, stream: Stream) -> str:
     )
 
 
+def lost_memory(partition: Partition, stream: Stream, why: str) -> str:
+    """Why a partition stops of which nobody knows any more who is in which cohort."""
+    return (
+        f"{partition.topic}/{partition.number}: what was remembered of persons cannot be read from topic "
+        f"{stream.memory_topic!r} ({why}). Whoever goes on without it publishes the same persons under other boxes. "
+        f"Bring back the topic, or the key file. To begin anew, stop the workers and delete it, {stream.state_topic!r} "
+        f"and the offsets of group {stream.group!r}: the promise then holds from there on"
+    )
+
+
 @dataclass(frozen=True)
 class Restorer:
     """Takes over partitions of one stream."""
@@ -78,6 +91,8 @@ class Restorer:
     dirty: Reader
     codec: Codec
     settings: WorkerSettings
+    keys: Keys | None = None
+    """Of a stream that remembers persons."""
     ending: bool = False
     """Whether the stream takes nothing any more: then it may end in a topic that has grown."""
 
@@ -87,6 +102,7 @@ class Restorer:
         if state is None:
             return None
         restored = self._with(state)
+        self._recall(partition, state, restored)
         self._reread(partition, state, restored)
         self._account_for_losses(partition, restored)
         restored.resume()
@@ -127,8 +143,44 @@ class Restorer:
         return self._with(self._fresh(partition, last.position, first, last.sequence, last.totals))
 
     def _with(self, state: State) -> InputPartition:
-        gate = Gate(self.stream.schema, self.stream.models)
-        return InputPartition(self.stream.schema, gate, self.stream.engine(), state)
+        gate, engine = Gate(self.stream.schema, self.stream.models), self.stream.engine()
+        memory = None
+        if self.keys is not None:
+            where = Partition(self.stream.memory_topic, state.origin.partition)
+            note = state.memory or self._nothing(where)
+            memory = PersonMemory(self.stream.schema, engine, gate, where, self.keys, note)
+        return InputPartition(self.stream.schema, gate, engine, state, memory)
+
+    def _nothing(self, where: Partition) -> MemoryNote:
+        """Nobody is remembered: what the topic holds is of another time."""
+        end = self.dirty.watermarks(where).high
+        return MemoryNote(str(self.topics.memory_id), end, end, {}, 0)
+
+    def _recall(self, partition: Partition, state: State, restored: InputPartition) -> None:
+        """Read what is remembered of persons, and hold it against what the state says of it."""
+        if restored.memory is None:
+            return
+        where, note = Partition(self.stream.memory_topic, partition.number), state.memory
+        if note is None:
+            raise PartitionError(lost_memory(partition, self.stream, "the state names none"))
+        if note.topic_id != str(self.topics.memory_id):
+            raise PartitionError(lost_memory(partition, self.stream, "it was deleted and created again"))
+        if note.end > self.dirty.watermarks(where).high:
+            raise PartitionError(lost_memory(partition, self.stream, "it ends before the records that the state names"))
+        started = time.monotonic()
+        try:
+            restored.memory.read(self.reader)
+        except DataError as error:
+            self._require_unchanged(partition, state)
+            raise PartitionError(lost_memory(partition, self.stream, str(error))) from None
+        persons = ", ".join(f"{size} {table}" for table, size in note.sizes.items())
+        log.info("%s/%d: remembers %s, read in %.1f s", *partition, persons, time.monotonic() - started)
+
+    def _require_unchanged(self, partition: Partition, state: State) -> None:
+        """Whoever was overtaken while reading has seen parts of two states, and tries again."""
+        committed = self.consumer.committed([partition])[partition]
+        if committed is not None and self._named_state(partition, committed).sequence != state.sequence:
+            raise RetriableError(f"{partition.topic}/{partition.number}: was taken over meanwhile")
 
     def _state(self, partition: Partition, committed: Committed | None) -> State | None:
         """The state of this stream's run, None before the first and after a drained one."""

@@ -1,5 +1,6 @@
 """How a worker runs: one model for environment, file and flags."""
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -31,6 +32,14 @@ class WorkerSettings(BaseSettings):
     )
     accept_loss: bool = Field(
         default=False, description="count undecided events that are gone from the input as suppressed and go on"
+    )
+    key_file: Path | None = Field(
+        None,
+        description="file with the keys that seal what streams remember of persons; `portcullis key new` makes one",
+    )
+    key_id: str | None = Field(
+        None,
+        description="which of its keys seals what is written; the newest if left out. All of them open what is there",
     )
     status_host: str = Field("127.0.0.1", description="where /status, /metrics, /healthz and /readyz listen")
     status_port: int = Field(9400, ge=0, le=65_535, description="of the first worker process; 0 takes any free port")

@@ -10,15 +10,20 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from microdata import DataError
+from service.worker.memory import MemoryNote
 from service.worker.packing import pack, unpack
 from stream_algos import Release, Snapshot
 
 _DECISIONS = [part.name for part in fields(Release) if part.name not in {"decided", "given_up"}]
 """What is kept of a decision. When it was made is of no use once it is."""
+_OUTLIVED = ("outlived.ids", "outlived.lo", "outlived.hi")
+_OF_BOXES = ("ids", "lo", "hi", "parents")
+"""What decisions with the same id have in common."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +56,16 @@ class State:
     """Oldest offset that a restore has to read again."""
     withheld: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     """Clusters that the engine would reuse but that never left, because the check refused them."""
+    outlived: tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.float64]] | None = None
+    """Ids and boxes (lo, hi) that have left, that decisions reuse, and that the engine has no more for others."""
     clock: tuple[NDArray[np.int64], NDArray[np.float64]] = field(
         default_factory=lambda: (np.empty(0, np.int64), np.empty(0))
     )
     """When the rows that are held were taken, as steps: from each of these positions on, this time."""
     owner: str = ""
     """Transactional id under which the record was written: who takes over ends what it has left open."""
+    memory: MemoryNote | None = None
+    """Of an engine that remembers persons: where that is kept, and what is there."""
     totals: Mapping[str, int] = field(default_factory=dict)
     """Events taken, released, suppressed, refused by reason: since the first start."""
 
@@ -77,13 +86,17 @@ class State:
             "owner": self.owner,
             "totals": dict(self.totals),
         }
+        if self.memory is not None:
+            head["memory"] = msgspec.structs.asdict(self.memory)
         arrays: dict[str, NDArray[Any]] = {
             "pending": self.pending,
             "withheld": self.withheld,
             "clock.from": self.clock[0],
             "clock.time": self.clock[1],
         }
-        arrays |= {f"decisions.{name}": getattr(self.decisions, name) for name in _DECISIONS}
+        arrays |= _decisions(self.decisions)
+        if self.outlived is not None:
+            arrays |= dict(zip(_OUTLIVED, self.outlived, strict=True))
         arrays |= {f"engine.{name}": array for name, array in (self.engine or {}).items()}
         return pack(head, arrays)
 
@@ -102,15 +115,36 @@ class State:
                 first_partitions=head["first_partitions"],
                 engine=None if head["drained"] else _below("engine.", arrays),
                 pending=arrays["pending"],
-                decisions=Release(**_below("decisions.", arrays)),
+                decisions=_decided(_below("decisions.", arrays)),
                 needed_from=head["needed_from"],
                 withheld=arrays["withheld"],
+                outlived=(arrays[_OUTLIVED[0]], arrays[_OUTLIVED[1]], arrays[_OUTLIVED[2]])
+                if _OUTLIVED[0] in arrays
+                else None,
                 clock=(arrays["clock.from"], arrays["clock.time"]),
                 owner=head.get("owner", ""),  # not in records of version 0.1
+                memory=msgspec.convert(head["memory"], MemoryNote) if "memory" in head else None,
                 totals=head["totals"],
             )
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, msgspec.ValidationError):
             raise DataError("a state record is incomplete") from None
+
+
+def _decisions(decisions: Release) -> dict[str, NDArray[Any]]:
+    """Decisions as they are written: a box that many of them have, once, and who has it by its number."""
+    columns = {name: getattr(decisions, name) for name in _DECISIONS}
+    ids, first, box = np.unique(decisions.ids, return_index=True, return_inverse=True)
+    shared = all(np.array_equal(columns[name][first][box], columns[name]) for name in _OF_BOXES)
+    if shared and len(ids) < len(decisions):
+        columns |= {name: columns[name][first] for name in _OF_BOXES} | {"box": box.astype(np.int32)}
+    return {f"decisions.{name}": column for name, column in columns.items()}
+
+
+def _decided(columns: dict[str, NDArray[Any]]) -> Release:
+    box = columns.pop("box", None)
+    if box is not None:
+        columns |= {name: columns[name][box] for name in _OF_BOXES}
+    return Release(**columns)
 
 
 def _below(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

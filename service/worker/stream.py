@@ -12,7 +12,7 @@ from service.codec import Emit, Format, Route
 from service.kafka.partitioners import Partitioner
 from service.policy import Policy, PolicyError, PolicyProblem
 from service.worker.settings import WorkerSettings
-from stream_algos import Engine
+from stream_algos import Engine, Memory
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Stream:
     """How long an event must stay readable in the input: its delay, or the windows that it counts in."""
     keyed: Partitioner | None = None
     """How producers choose a record's partition by its key, where the policy says it."""
+    remembers: bool = False
+    """Whether its engines are `Memory`, which is kept in a topic of its own."""
     allow_compacted: bool = False
     """Whether the policy accepts an input topic whose records may vanish by compaction."""
 
@@ -51,7 +53,7 @@ class Stream:
     @property
     def stays_put(self) -> bool:
         """Whether a person's records must stay in one partition: then the input may not get further ones."""
-        return self.keyed is not None
+        return self.keyed is not None or self.remembers
 
     @property
     def route(self) -> Route:
@@ -62,6 +64,11 @@ class Stream:
     def state_topic(self) -> str:
         """Where its state is kept. It is named after the output, so that two streams into one output meet there."""
         return f"portcullis.{self.output}.state"
+
+    @property
+    def memory_topic(self) -> str:
+        """Where it is kept what its engines remember of persons, if they do."""
+        return f"portcullis.{self.output}.memory"
 
 
 def stream_of(policy: Policy, settings: WorkerSettings) -> Stream:
@@ -87,15 +94,15 @@ def stream_of(policy: Policy, settings: WorkerSettings) -> Stream:
                 )
             ]
         )
-    name = policy.algorithm_name or ""
-    if policy.data.engines[name].algorithm.remembers:
+    algorithm = policy.data.engines[policy.algorithm_name or ""].algorithm
+    if algorithm.remembers and not issubclass(algorithm, Memory):
         raise PolicyError(
             [
                 PolicyProblem(
                     "guarantee.algorithm",
-                    "a worker cannot keep what this algorithm knows of persons across restarts yet, and without that "
-                    "its promise would end with the process; `portcullis replay` runs it over a file",
-                    name,
+                    "what this algorithm knows of persons cannot be kept across restarts (it is no `Memory`), and "
+                    "without that its promise would end with the process; `portcullis replay` runs it over a file",
+                    policy.algorithm_name or "",
                 )
             ]
         )
@@ -125,5 +132,6 @@ def stream_of(policy: Policy, settings: WorkerSettings) -> Stream:
         delay_seconds=hold.seconds,
         history_seconds=hold.readable,
         keyed=route.keyed,
+        remembers=algorithm.remembers,
         allow_compacted=route.allow_compacted,
     )

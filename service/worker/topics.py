@@ -7,9 +7,11 @@ import time
 from dataclasses import dataclass
 from uuid import UUID
 
-from microdata import UnavailableError
+from microdata import PersonSource, UnavailableError
 from service.kafka import Admin, RetriableError, TopicDescription, TopicExistsError, UnknownTopicError
 from service.settings import SettingsError
+from service.worker.memory import RECORD_BYTES
+from service.worker.sealing import HOW
 from service.worker.settings import WorkerSettings
 from service.worker.stream import Stream
 
@@ -22,6 +24,16 @@ _STATE_CONFIG = {
     "segment.ms": "600000",
     "min.cleanable.dirty.ratio": "0.1",
 }
+_MEMORY_CONFIG = {
+    "cleanup.policy": "compact",
+    "segment.bytes": "67108864",
+    "segment.ms": "3600000",
+    "min.cleanable.dirty.ratio": "0.1",
+    # What was deleted, or written anew, is gone from the disks within this time.
+    "max.compaction.lag.ms": "86400000",
+}
+_LONGEST_LAG_MS = 7 * 24 * 3600 * 1000
+"""How long a memory topic may keep what was deleted."""
 _APPEAR_SECONDS = 30.0
 """How long brokers may take to hear of a topic that was created."""
 _COMFORTABLE_MS = 24 * 3600 * 1000
@@ -49,6 +61,8 @@ class StreamTopics:
     input_partitions: int
     state_id: UUID
     output_partitions: int
+    memory_id: UUID | None
+    """Of the memory topic, where the stream has one."""
     message_bytes: int
     """Largest value that the output topic and our client take."""
 
@@ -56,8 +70,14 @@ class StreamTopics:
 def check_settings(stream: Stream, settings: WorkerSettings, largest_request: int) -> None:
     """Refuse what cannot work with any topic."""
     names = [stream.input, stream.output, stream.state_topic, *filter(None, [stream.dead_letters])]
+    names += [stream.memory_topic] if stream.remembers else []
     if len(set(names)) < len(names):
         raise SettingsError(f"stream {stream.name!r}: input, output, state and dead letters must be different topics")
+    if stream.remembers and settings.key_file is None:
+        raise SettingsError(
+            f"stream {stream.name!r} remembers persons, and that is sealed: set key_file "
+            f"(PORTCULLIS_WORKER_KEY_FILE). {HOW}"
+        )
     if settings.max_state_bytes + _MESSAGE_OVERHEAD > largest_request:
         raise SettingsError(
             f"max_state_bytes={settings.max_state_bytes} needs max_request_bytes of at least "
@@ -69,12 +89,15 @@ def prepare(admin: Admin, stream: Stream, settings: WorkerSettings, largest_requ
     """Check (and where asked, create) the topics of a stream; `TopicError` says what is wrong with which."""
     source = _existing(admin, stream.input, settings)
     _check_input(source, stream)
+    _check_keyed(source, stream)
     output = _existing(admin, stream.output, settings)
     if stream.dead_letters is not None:
         _existing(admin, stream.dead_letters, settings)
     state = _prepare_state(admin, stream.state_topic, source.partitions, settings)
+    memory = _prepare_memory(admin, stream.memory_topic, source.partitions) if stream.remembers else None
     largest = min(_limit(output), largest_request) - _MESSAGE_OVERHEAD
-    return StreamTopics(source.topic_id, source.partitions, state.topic_id, output.partitions, largest)
+    memory_id = None if memory is None else memory.topic_id
+    return StreamTopics(source.topic_id, source.partitions, state.topic_id, output.partitions, memory_id, largest)
 
 
 def _existing(admin: Admin, name: str, settings: WorkerSettings) -> TopicDescription:
@@ -127,6 +150,46 @@ def _check_input(source: TopicDescription, stream: Stream) -> None:
         )
     if "delete" in policy and int(source.config.get("retention.bytes", "-1")) >= 0:
         log.warning("input topic %s is bounded by size: make sure it holds what arrives within the delay", source.name)
+
+
+def _check_keyed(source: TopicDescription, stream: Stream) -> None:
+    """Whoever is remembered in one partition must not appear in another."""
+    if not stream.remembers or source.partitions == 1:
+        return
+    if stream.keyed is None or stream.schema.person is not PersonSource.KEY:
+        raise TopicError(
+            f"input topic {source.name!r} has {source.partitions} partitions, and this stream remembers persons, each "
+            "in one of them: the policy must take the person from the record's key (`person: {key: true}`) and say how "
+            "producers choose a partition by it (`keyed` in its stream section)"
+        )
+
+
+def _prepare_memory(admin: Admin, name: str, partitions: int) -> TopicDescription:
+    """The memory topic has one partition per input partition, only compacts, and does so in time."""
+    try:
+        admin.create_topic(name, partitions, _MEMORY_CONFIG)
+        log.info("created memory topic %s with %d partitions", name, partitions)
+    except TopicExistsError:
+        log.debug("memory topic %s is there", name)
+    memory = _appearing(admin, name)
+    if memory.config.get("cleanup.policy") != "compact":
+        raise TopicError(
+            f"memory topic {name!r} has cleanup.policy={memory.config.get('cleanup.policy')}, it must be compact "
+            "alone: persons that are forgotten would be published under other boxes"
+        )
+    if int(memory.config.get("max.compaction.lag.ms", _LONGEST_LAG_MS + 1)) > _LONGEST_LAG_MS:
+        raise TopicError(
+            f"memory topic {name!r} must have max.compaction.lag.ms of at most {_LONGEST_LAG_MS} (seven days): else "
+            "nobody can say when what is known of a person is gone from the disks"
+        )
+    if _limit(memory) < RECORD_BYTES + _MESSAGE_OVERHEAD:
+        raise TopicError(
+            f"memory topic {name!r} takes records up to {_limit(memory)} bytes, it must take {RECORD_BYTES}"
+        )
+    if memory.partitions < partitions:
+        admin.grow_partitions(name, partitions)
+        log.info("grew memory topic %s to %d partitions", name, partitions)
+    return memory
 
 
 def _prepare_state(admin: Admin, name: str, partitions: int, settings: WorkerSettings) -> TopicDescription:

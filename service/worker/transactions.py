@@ -40,9 +40,9 @@ class Transactions:
         self._now = now
         self._producer: TransactionalProducer | None = None
 
-    def commit(self, token: GroupToken, settlements: Settlements) -> None:
-        """Settle these partitions in one transaction."""
-        self._transact(self.ready(), token, settlements)
+    def commit(self, token: GroupToken, settlements: Settlements) -> Settlements:
+        """Settle these partitions in one transaction: what is durable then."""
+        return self._transact(self.ready(), token, settlements)
 
     def ready(self) -> TransactionalProducer:
         """The producer. Opening it ends what this worker may have left open, and shuts out who used its id before."""
@@ -68,8 +68,8 @@ class Transactions:
             producer.init_transactions()
             own = begin()
             settlement = own.settle(own.publish(), claimant)
-            self._transact(producer, token, {partition: settlement})
-        own.committed(settlement)
+            settled = self._transact(producer, token, {partition: settlement})
+        own.committed(settled[partition])
         return own
 
     def end_left_open(self, owner: str) -> None:
@@ -86,10 +86,14 @@ class Transactions:
             self._producer.close()
             self._producer = None
 
-    def _transact(self, producer: TransactionalProducer, token: GroupToken, settlements: Settlements) -> None:
-        """All bytes are encoded before the transaction opens, and it does not span a poll."""
+    def _transact(self, producer: TransactionalProducer, token: GroupToken, settlements: Settlements) -> Settlements:
+        """All bytes are encoded before the transaction opens, and it does not span a poll.
+
+        But for states that name where what is remembered of persons ends: that must have arrived before.
+        """
         stream, tick = self._stream, self._now()
-        records = {partition: settlement.record for partition, settlement in settlements.items()}
+        for settlement in settlements.values():
+            _ = settlement.record
         letters = [
             dead_letter(partition, refused) for partition, each in settlements.items() for refused in each.refused
         ]
@@ -101,9 +105,10 @@ class Transactions:
             if letters and stream.dead_letters is not None:
                 producer.produce(Partition(stream.dead_letters, 0), letters, timestamp_ms=tick)
             offsets = {}
-            for partition, record in records.items():
-                where, state = Partition(stream.state_topic, partition.number), settlements[partition].state
-                written = producer.produce_and_wait(where, record, str(partition.number).encode(), tick)
+            settled = {place: self._remember(producer, one, tick) for place, one in settlements.items()}
+            for partition, settlement in settled.items():
+                where, state = Partition(stream.state_topic, partition.number), settlement.state
+                written = producer.produce_and_wait(where, settlement.record, str(partition.number).encode(), tick)
                 note = StateNote(written, state.sequence, str(state.origin.topic_id))
                 offsets[partition] = Committed(state.position, note.encode())
             producer.flush()
@@ -114,3 +119,16 @@ class Transactions:
             with suppress(KafkaError):
                 producer.abort()
             raise
+        return settled
+
+    @staticmethod
+    def _remember(producer: TransactionalProducer, settlement: Settlement, tick: int) -> Settlement:
+        """Write what is remembered of persons, and wait until it has arrived: records arrive in their order."""
+        memory = settlement.memory
+        if memory is None or not memory.records:
+            return settlement
+        (key, value), before = memory.records[-1], memory.records[:-1]
+        if before:
+            keys, values = zip(*before, strict=True)
+            producer.produce(memory.where, values, keys, tick)
+        return settlement.remembering(producer.produce_and_wait(memory.where, value, key, tick) + 1)

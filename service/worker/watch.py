@@ -27,6 +27,8 @@ class Held(NamedTuple):
     output_partitions: int
     input_partitions: int | None
     """Where keys choose the partition; None where it may grow."""
+    memory_id: UUID | None
+    """Where persons are remembered."""
 
 
 class TopicWatch:
@@ -40,12 +42,14 @@ class TopicWatch:
     def look(self) -> Held:
         """What the topics are now."""
         stream = self._stream
-        shapes = self._shapes([stream.input, stream.state_topic, stream.output])
+        memory = [stream.memory_topic] if stream.remembers else []
+        shapes = self._shapes([stream.input, stream.state_topic, stream.output, *memory])
         return Held(
             shapes[stream.input].topic_id,
             shapes[stream.state_topic].topic_id,
             shapes[stream.output].partitions,
             shapes[stream.input].partitions if stream.stays_put else None,
+            shapes[stream.memory_topic].topic_id if stream.remembers else None,
         )
 
     def close(self) -> None:
@@ -109,4 +113,4 @@ class IdleWatch:
 def held(topics: StreamTopics, stream: Stream) -> Held:
     """What `TopicWatch.look` answers while nothing has changed."""
     partitions = topics.input_partitions if stream.stays_put else None
-    return Held(topics.input_id, topics.state_id, topics.output_partitions, partitions)
+    return Held(topics.input_id, topics.state_id, topics.output_partitions, partitions, topics.memory_id)

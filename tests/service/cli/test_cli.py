@@ -17,7 +17,7 @@ from service.exit_status import READER_GONE
 from static_algos import STATIC_ALGORITHMS
 from tests.service.cli.cli_world import CITIES, ITEMS, MARK
 
-GROUPS = {"policy": ("check", "init"), "token": ("new",), "evidence": ("verify", "show")}
+GROUPS = {"policy": ("check", "init"), "token": ("new",), "key": ("new",), "evidence": ("verify", "show")}
 COMMANDS = [(name,) for name in commands.COMMANDS if name not in GROUPS]
 COMMANDS += [(name, below) for name, group in GROUPS.items() for below in group]  # type: ignore[misc]
 

@@ -83,7 +83,8 @@ class Paper:
     def describe_topic(self, name: Any) -> Any:
         self._fail(f"settings of {name}")
         state = {"cleanup.policy": "compact", "max.message.bytes": "9000000"}
-        config = state if name.endswith(".state") else self._config
+        memory = {"cleanup.policy": "compact", "max.compaction.lag.ms": "86400000"}
+        config = {"state": state, "memory": memory}.get(name.rpartition(".")[2], self._config)
         return TopicDescription(name, *self._shape(name), config)  # type: ignore[call-arg]
 
     def topic_shapes(self, names: Any) -> Any:

@@ -45,7 +45,18 @@ class Hall:
     ) -> None:
         self.paper, self.now = paper or Paper(partitions), 1000.0
         make = partial(kind, SCHEMA, **{"k": 2, **engine})
-        self.stream = Stream("s", "raw", "safe", SCHEMA, make().models(), make, "f", start, dead_letters="dead")
+        self.stream = Stream(
+            "s",
+            "raw",
+            "safe",
+            SCHEMA,
+            make().models(),
+            make,
+            "f",
+            start,
+            dead_letters="dead",
+            remembers=make().remembers,
+        )
         self.worker = Worker(
             self.stream, self.paper, WorkerSettings(**settings or {}), Metrics(self.stream), clock=lambda: self.now
         )

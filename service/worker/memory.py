@@ -1,0 +1,347 @@
+"""What a worker keeps of persons, for an engine that remembers them: in a compacted topic beside that of its state.
+
+Each cycle writes what has changed as one delta (in parts, where it is large), in the transaction that commits its
+decisions. Beside that, pages of the tables are written again, one after the other. Once all of them are newer than a
+delta, nobody needs it any more and it is deleted; so the topic stays as large as the tables are, and everything is
+sealed anew in turn. Whoever reads all records in their order, the later over the earlier, has the tables. The state
+record names where they end, how large the tables are and a checksum over all of their entries: a record that is
+missing, old or foreign shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from microdata import DataError
+from service.kafka import Partition, Reader
+from service.worker.packing import pack, unpack
+from service.worker.sealing import Keys
+from stream_algos import Columns
+
+RECORD_BYTES = 900_000
+"""Largest record; brokers take a million unless they are told otherwise."""
+_RAW_BYTES = RECORD_BYTES - 20_000
+"""What one record holds before it is packed and sealed, which adds a little where nothing can be made smaller."""
+_PER_PAGE = _RAW_BYTES // 2
+"""Bytes of deltas for which one page is written again."""
+_PER_DELTA = _PER_PAGE // 200
+"""What a delta counts at least: many small ones are as slow to read as a large one."""
+_MOST_PAGES = 8
+"""Pages that one transaction writes."""
+_READ_TIMEOUT = 30.0
+_DELTA = b"delta/"
+"""How keys of deltas begin; those of pages are table and number."""
+_HASHED_AT_ONCE = 1 << 18
+
+Pieces: TypeAlias = list[tuple[str, NDArray[np.int64], Columns]]
+"""Entries of tables: the table, their numbers, and what they are."""
+
+
+class LostMemoryError(DataError):
+    """Memory that is not what its state says; nobody may go on with it."""
+
+
+class Tables(Protocol):
+    """Whose entries are kept; see `stream_algos.Memory`."""
+
+    @property
+    def loose(self) -> frozenset[str]:
+        """Columns of which an old value does no harm."""
+
+    def sizes(self) -> dict[str, int]:
+        """Entries of each table."""
+
+    def touched(self) -> dict[str, NDArray[np.int64]]:
+        """Entries that may have changed since `kept`."""
+
+    def entries(self, table: str, numbers: NDArray[np.int64]) -> Columns:
+        """What they hold."""
+
+    def kept(self) -> None:
+        """Everything is kept."""
+
+
+class MemoryNote(msgspec.Struct, frozen=True):
+    """What a state record says of the memory that belongs to it."""
+
+    topic_id: str
+    start: int
+    """Where the records of this run begin."""
+    end: int
+    """Behind the last record."""
+    sizes: dict[str, int]
+    checksum: int
+    """Over all entries of all tables."""
+    turn: tuple[int, int, int, int] = (0, 0, 0, 0)
+    """How far writing pages again has come: `begun`, `next` and `owed` of `_Live`. Restarts do not begin it anew."""
+
+
+@dataclass(frozen=True)
+class _Live:
+    """What the topic holds, and how far writing pages again has come."""
+
+    pages: frozenset[bytes] = frozenset()
+    deltas: tuple[tuple[int, bytes], ...] = ()
+    """Sequence and key of each."""
+    begun: int = 0
+    """Sequence at which the round of pages that is under way began."""
+    next: tuple[int, int] = (0, 0)
+    """Table and page that are next."""
+    owed: int = 0
+    """Bytes of deltas for which no page was written yet."""
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """What one transaction writes of a partition's memory."""
+
+    where: Partition
+    records: tuple[tuple[bytes, bytes | None], ...]
+    note: MemoryNote
+    hashes: Mapping[str, NDArray[np.uint64]] = field(default_factory=dict)
+    live: _Live = _Live()
+
+    def ending(self, end: int) -> Written:
+        """The same once it is known where its records end."""
+        return replace(self, note=msgspec.structs.replace(self.note, end=end))
+
+
+@dataclass
+class _Sums:
+    """A hash of every entry as it was last written, and their sum."""
+
+    hashes: dict[str, NDArray[np.uint64]]
+    checksum: np.uint64
+
+    def resize(self, table: str, size: int) -> None:
+        """The table has so many entries now; 0 is nobody's hash."""
+        known, old = np.zeros(size, np.uint64), self.hashes.get(table, np.empty(0, np.uint64))
+        known[: min(size, len(old))] = old[:size]
+        self.hashes[table] = known
+        with np.errstate(over="ignore"):
+            self.checksum -= old[size:].sum(dtype=np.uint64)
+
+    def take(
+        self, table: str, numbers: NDArray[np.int64], entries: Columns, loose: frozenset[str]
+    ) -> NDArray[np.bool_]:
+        """Which of these entries differ from what was written; all of them are written now."""
+        new, known = hashes_of(table, numbers, entries, loose), self.hashes[table]
+        changed = new != known[numbers]
+        with np.errstate(over="ignore"):
+            self.checksum += new.sum(dtype=np.uint64) - known[numbers].sum(dtype=np.uint64)
+        known[numbers] = new
+        return changed
+
+
+class DurableMemory:
+    """The memory of one partition: tables of one or several owners, each under its name."""
+
+    def __init__(self, where: Partition, keys: Keys, owners: Sequence[Tables], note: MemoryNote) -> None:
+        self._where = where
+        self._keys = keys
+        self._owners = owners
+        self._note = note
+        self._hashes: dict[str, NDArray[np.uint64]] = {}
+        self._live = _Live()
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def write(self, sequence: int) -> Written:
+        """What has changed since the last cycle, and pages; it counts once it is `committed`."""
+        sizes: dict[str, int] = {}
+        pieces, sums = Pieces(), _Sums(dict(self._hashes), np.uint64(self._note.checksum))
+        for owner in self._owners:
+            own = owner.sizes()
+            sizes |= own
+            for table, numbers in owner.touched().items():
+                sums.resize(table, own[table])
+                entries = owner.entries(table, numbers)
+                changed = sums.take(table, numbers, entries, owner.loose)
+                pieces.append((table, numbers[changed], {name: column[changed] for name, column in entries.items()}))
+        records = [
+            (_DELTA + f"{sequence}/{part}".encode(), content) for part, content in enumerate(_packed(sequence, pieces))
+        ]
+        live = replace(
+            self._live,
+            deltas=self._live.deltas + tuple((sequence, key) for key, _ in records),
+            owed=self._live.owed + sum(max(len(content), _PER_DELTA) for _, content in records),
+        )
+        pages, gone, live = self._rewritten(live, sizes, sequence, sums)
+        sealed: list[tuple[bytes, bytes | None]] = [
+            (key, self._keys.seal(content, self._where, key, sequence)) for key, content in [*records, *pages]
+        ]
+        turn = (live.begun, *live.next, live.owed)
+        note = msgspec.structs.replace(self._note, sizes=sizes, checksum=int(sums.checksum), turn=turn)
+        return Written(self._where, (*sealed, *((key, None) for key in gone)), note, sums.hashes, live)
+
+    def _rewritten(
+        self, live: _Live, sizes: Mapping[str, int], sequence: int, sums: _Sums
+    ) -> tuple[list[tuple[bytes, bytes]], list[bytes], _Live]:
+        """The pages whose turn it is, keys that nobody needs any more, and what there is then."""
+        records: list[tuple[bytes, bytes]] = []
+        gone: list[bytes] = []
+        while live.owed >= _PER_PAGE and len(records) < _MOST_PAGES:
+            table, page = live.next
+            if live.next == (0, 0):
+                live = replace(live, begun=sequence)
+            names = [(owner, name) for owner in self._owners for name in owner.sizes()]
+            owner, name = names[table]
+            rows = _rows_of_a_page(owner, name)
+            if page * rows < sizes[name]:
+                numbers = np.arange(page * rows, min((page + 1) * rows, sizes[name]))
+                key = f"{name}/{page}".encode()
+                entries = owner.entries(name, numbers)
+                # An entry may say the same in other words by now: of a cohort that was split, a part.
+                sums.take(name, numbers, entries, owner.loose)
+                records.append((key, next(_packed(sequence, [(name, numbers, entries)]))))
+                live = replace(live, pages=live.pages | {key}, next=(table, page + 1), owed=live.owed - _PER_PAGE)
+                continue
+            live = replace(live, next=(table + 1, 0))
+            if table + 1 == len(names):
+                live, old = self._round_ended(live, sizes)
+                gone += old
+                if not records:  # there is nothing to write pages of
+                    live = replace(live, owed=0)
+        return records, gone, live
+
+    def _round_ended(self, live: _Live, sizes: Mapping[str, int]) -> tuple[_Live, list[bytes]]:
+        """All pages are as new as the round: deltas from before it, and pages of what was given up, are not needed."""
+        last = {
+            name: -(-sizes[name] // _rows_of_a_page(owner, name)) for owner in self._owners for name in owner.sizes()
+        }
+        beyond = {key for key in live.pages if int(key.split(b"/")[1]) >= last[key.split(b"/")[0].decode()]}
+        old = [key for sequence, key in live.deltas if sequence <= live.begun]
+        deltas = tuple((sequence, key) for sequence, key in live.deltas if sequence > live.begun)
+        return replace(live, pages=live.pages - beyond, deltas=deltas, next=(0, 0)), [*sorted(beyond), *old]
+
+    def erased(self) -> Written:
+        """Nothing is remembered any more."""
+        keys = (*sorted(self._live.pages), *(key for _, key in self._live.deltas))
+        note = msgspec.structs.replace(self._note, sizes={}, checksum=0)
+        return Written(self._where, tuple((key, None) for key in keys), note)
+
+    def committed(self, written: Written) -> None:
+        """What was written is durable."""
+        self._note, self._live = written.note, written.live
+        self._hashes = dict(written.hashes)
+        for owner in self._owners:
+            owner.kept()
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def read(self, reader: Reader) -> dict[str, Columns]:
+        """The tables that the note is about."""
+        tables = {name: self._empty(owner, name) for owner in self._owners for name in owner.sizes()}
+        live: dict[bytes, int] = {}
+        if self._note.end > self._note.start:
+            for batch in reader.read(self._where, self._note.start, self._note.end, _READ_TIMEOUT):
+                for key, value in zip(batch.keys, batch.values, strict=True):
+                    self._apply(tables, live, key or b"", value)
+        checksum = np.uint64(0)
+        for owner in self._owners:
+            for name in owner.sizes():
+                self._hashes[name] = _all_hashes(name, tables[name], owner.loose)
+                with np.errstate(over="ignore"):
+                    checksum += self._hashes[name].sum(dtype=np.uint64)
+        if int(checksum) != self._note.checksum:
+            raise LostMemoryError("it does not hold what its state says: records are missing or old")
+        deltas = tuple((sequence, key) for key, sequence in live.items() if key.startswith(_DELTA))
+        begun, table, page, owed = self._note.turn
+        pages = frozenset(key for key in live if not key.startswith(_DELTA))
+        self._live = _Live(pages, deltas, begun, (table, page), owed)
+        return dict(tables)
+
+    def _empty(self, owner: Tables, name: str) -> dict[str, NDArray[Any]]:
+        size = self._note.sizes.get(name, 0)
+        nothing = owner.entries(name, np.empty(0, np.int64))
+        return {column: np.zeros((size, *array.shape[1:]), array.dtype) for column, array in nothing.items()}
+
+    def _apply(
+        self, tables: Mapping[str, dict[str, NDArray[Any]]], live: dict[bytes, int], key: bytes, value: bytes | None
+    ) -> None:
+        """Put what a record holds over what is there; `live` are the records that nobody has deleted."""
+        if value is None:
+            live.pop(key, None)
+            return
+        content, live[key] = self._keys.open(value, self._where, key)
+        head, arrays = unpack(content)
+        for name in head["tables"]:
+            numbers = arrays[f"{name}.#"]
+            there = numbers < self._note.sizes.get(name, 0)
+            for column, array in tables[name].items():
+                array[numbers[there]] = arrays[f"{name}.{column}"][there]
+
+
+def hashes_of(table: str, numbers: NDArray[np.int64], entries: Columns, loose: frozenset[str]) -> NDArray[np.uint64]:
+    """A hash of each entry with its number and its table, but for loose columns; never 0.
+
+    It finds what is missing or old. Against forgery there are the seals.
+    """
+    hashes = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(hash_of_name(table))
+    for name, column in sorted(entries.items()):
+        if name in loose:
+            continue
+        wide = column.astype(np.int64) if column.dtype.kind == "i" else column
+        flat = np.ascontiguousarray(wide).reshape(len(numbers), int(np.prod(wide.shape[1:])))
+        words = flat.view(np.uint64)
+        for place in range(words.shape[1]):
+            hashes = (hashes ^ words[:, place]) * np.uint64(0xD6E8FEB86659FD93)
+            hashes ^= hashes >> np.uint64(32)
+    return hashes | np.uint64(1)
+
+
+def hash_of_name(table: str) -> int:
+    """A number for a table's name, the same in every process."""
+    return int.from_bytes(table.encode()[:7].ljust(8, b"\0"), "little")
+
+
+def _all_hashes(table: str, entries: Columns, loose: frozenset[str]) -> NDArray[np.uint64]:
+    size = len(next(iter(entries.values())))
+    parts = [
+        hashes_of(table, np.arange(begin, end), {name: column[begin:end] for name, column in entries.items()}, loose)
+        for begin in range(0, size, _HASHED_AT_ONCE)
+        for end in (min(begin + _HASHED_AT_ONCE, size),)
+    ]
+    return np.concatenate([np.empty(0, np.uint64), *parts])
+
+
+def _row_bytes(entries: Columns) -> int:
+    return 8 + sum(column.dtype.itemsize * int(np.prod(column.shape[1:])) for column in entries.values())
+
+
+def _rows_of_a_page(owner: Tables, table: str) -> int:
+    """The same in every process with the same policy."""
+    return max(1, _RAW_BYTES // _row_bytes(owner.entries(table, np.empty(0, np.int64))))
+
+
+def _packed(sequence: int, pieces: Pieces) -> Iterator[bytes]:
+    """The contents of records that hold all of these entries, none of them too large."""
+    together: Pieces = []
+    room = _RAW_BYTES
+    for table, numbers, entries in pieces:
+        size, done = _row_bytes(entries), 0
+        while done < len(numbers):
+            if room < size and together:
+                yield _content(sequence, together)
+                together, room = [], _RAW_BYTES
+            some = slice(done, done + max(1, room // size))
+            together.append((table, numbers[some], {name: column[some] for name, column in entries.items()}))
+            room -= size * len(numbers[some])
+            done += len(numbers[some])
+    if together:
+        yield _content(sequence, together)
+
+
+def _content(sequence: int, pieces: Pieces) -> bytes:
+    arrays = {
+        f"{table}.{name}": column
+        for table, numbers, entries in pieces
+        for name, column in [("#", numbers), *entries.items()]
+    }
+    return pack({"sequence": sequence, "tables": [table for table, _, _ in pieces]}, arrays)

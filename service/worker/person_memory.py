@@ -1,0 +1,53 @@
+"""What one partition remembers of persons: the engine's tables, and the values that the gate has seen leave."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microdata import GuaranteeError, Schema
+from privacy import KAnonymity, KOverTime
+from service.kafka import Partition, Reader
+from service.publishing.gate import Gate
+from service.worker.memory import DurableMemory, MemoryNote, Tables
+from service.worker.published_values import TABLE, PublishedValues
+from service.worker.sealing import Keys
+from stream_algos import Columns, Engine, Memory, Release, Snapshot
+
+
+class PersonMemory:
+    """Joins an engine that remembers, a gate, and where both are kept."""
+
+    def __init__(
+        self, schema: Schema, engine: Engine, gate: Gate, where: Partition, keys: Keys, note: MemoryNote
+    ) -> None:
+        if not isinstance(engine, Memory):
+            raise GuaranteeError("what this engine remembers of persons cannot be kept")
+        self._engine: Memory = engine
+        self._gate = gate
+        # Where rows join those that left before, the gate counts values over all of them. Persons alone it is told.
+        counts = any(not isinstance(model, (KOverTime, KAnonymity)) for model in engine.models())
+        self._values = PublishedValues(schema) if counts and engine.parameters.adds is not None else None
+        owners: list[Tables] = [self._engine, *([] if self._values is None else [self._values])]
+        self.durable = DurableMemory(where, keys, owners, note)
+        self._tables: dict[str, Columns] = {}
+
+    def published(self, clusters: Release, sensitive: NDArray[np.int32]) -> None:
+        """Rows with these values leave with these clusters."""
+        if self._values is not None:
+            self._values.add(clusters, sensitive)
+
+    def read(self, reader: Reader) -> None:
+        """Read everything; the engine is given it by `recalled`, the gate at once."""
+        self._tables = self.durable.read(reader)
+        if self._values is not None:
+            self._gate.remember(*self._values.recall(self._tables[TABLE]))
+
+    def recalled(self, rest: Snapshot) -> Snapshot:
+        """What was read, with the rest of the engine's state."""
+        tables, self._tables = self._tables, {}
+        return self._engine.recalled(tables, rest)
+
+    def rest(self) -> Snapshot:
+        """The engine's state but for what is remembered of persons."""
+        return self._engine.rest()

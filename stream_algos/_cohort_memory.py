@@ -1,0 +1,227 @@
+"""What cohorts remember as tables: persons, those of them in the pool, and the nodes of the trees.
+
+Lists, counts and buckets are left out: they follow from the rest. A member is written with the cohort of that time.
+When that is split nothing is written for its members: each goes down the tree again, to the side of their values, which
+are written whenever they change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microdata import GuaranteeError
+from stream_algos._cohort_state import (
+    AFTER,
+    CODE,
+    COUNT,
+    CUT,
+    EDGE,
+    FREE,
+    GONE,
+    HEAD,
+    KNOWN,
+    LEAVES,
+    LEFT,
+    MADE,
+    MEMBER,
+    MEMBERS,
+    NEXT,
+    NODE,
+    NODES,
+    OPEN,
+    PERSON,
+    PERSONS,
+    POOLED,
+    POOLED_PERSONS,
+    PREVIOUS,
+    RIGHT,
+    ROLE,
+    SEEN,
+    SHOWN,
+    TRY,
+    Rules,
+    State,
+)
+from stream_algos._held_kernels import NONE
+from stream_algos.engine import Snapshot
+from stream_algos.memory import Columns, Memory
+
+_KEPT = [LEFT, RIGHT, CUT, TRY, OPEN, MADE, SHOWN, AFTER]
+"""Columns of `State.nodes` that do not follow from the persons."""
+_TIMES = 16
+"""How often within the time for which silent persons are remembered it is written when they were seen."""
+
+
+class CohortMemory(Memory):
+    """The tables of cohorts."""
+
+    loose = frozenset({"seen"})
+
+    _state: State
+    _rules: Rules
+    _last: int
+    _since: int
+    _mark: tuple[int, NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64], NDArray[np.uint64]]
+    """Of the time of `kept`: the last position; persons in the pool or with rows that wait; who was gone; nodes."""
+
+    def sizes(self) -> dict[str, int]:
+        """Entries of each table."""
+        meta = self._state.meta
+        return {"persons": int(meta[PERSONS]), "pool": int(meta[POOLED_PERSONS]), "nodes": int(meta[NODES])}
+
+    def kept(self) -> None:
+        """Changes count from here on."""
+        state, size = self._state, self.sizes()
+        waiting = state.slots[self._waiting(), PERSON]
+        self._mark = (
+            self._last,
+            np.unique(np.concatenate([state.pool[: size["pool"]], waiting])),
+            state.persons[: size["persons"], ROLE] == GONE if np.isfinite(self._rules.memory) else np.empty(0, bool),
+            state.nodes[: size["nodes"]][:, _KEPT],
+            state.ids[: size["nodes"]].copy(),
+        )
+
+    def touched(self) -> dict[str, NDArray[np.int64]]:
+        """Whoever came, was in the pool or had rows that wait, or was forgotten; the whole pool; nodes that differ.
+
+        The box of a node changes only with its id.
+        """
+        state, size = self._state, self.sizes()
+        last, others, gone, nodes, ids = self._mark
+        persons = state.persons[: size["persons"]]
+        changed = persons[:, SEEN] > last
+        changed[others] = True
+        changed[len(gone) :] |= len(gone) > 0
+        changed[: len(gone)] |= (persons[: len(gone), ROLE] == GONE) != gone
+        differ = np.ones(size["nodes"], bool)
+        differ[: len(nodes)] = (state.nodes[: len(nodes)][:, _KEPT] != nodes).any(axis=1)
+        differ[: len(nodes)] |= (state.ids[: len(nodes)] != ids).any(axis=1)
+        return {
+            "persons": np.flatnonzero(changed),
+            "pool": np.arange(size["pool"]),
+            "nodes": np.flatnonzero(differ),
+        }
+
+    def entries(self, table: str, numbers: NDArray[np.int64]) -> Columns:
+        """Entries as they are kept."""
+        state = self._state
+        if table == "pool":
+            return {
+                "person": state.pool[numbers],
+                "lo": state.hulls[0, numbers],
+                "hi": state.hulls[1, numbers],
+            }
+        if table == "nodes":
+            return {
+                "nodes": state.nodes[numbers][:, _KEPT],
+                "boxes": state.boxes[numbers],
+                "sizes": state.sizes[numbers],
+                "ids": state.ids[numbers],
+            }
+        persons = state.persons[numbers]
+        there = persons[:, ROLE] != GONE
+        known = there[:, np.newaxis]
+        return {
+            "code": np.where(there, persons[:, CODE], 0),
+            "role": persons[:, ROLE].astype(np.int8),
+            "node": np.where(persons[:, ROLE] >= MEMBER, persons[:, NODE], NONE).astype(np.int32),
+            "values": np.where(known, state.values[numbers], 0.0),
+            "shown": np.where(known, state.shown[numbers], NONE),
+            "time": np.where(there, self._coarse(state.times[numbers]), 0),
+            "seen": np.where(there, persons[:, SEEN], 0),
+        }
+
+    def _coarse(self, times: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Times as numbers of spans; nobody asks where everybody is remembered for good."""
+        if not np.isfinite(self._rules.memory):
+            return np.zeros(len(times), np.int64)
+        return np.floor(times * _TIMES / self._rules.memory).astype(np.int64)
+
+    def rest(self) -> Snapshot:
+        """Rows that wait, and counts."""
+        state, waiting = self._state, self._waiting()
+        of_slots = {name: getattr(state, name)[waiting] for name in self._of_slots()}
+        ends = {"last": np.array([self._last]), "since": np.array([self._since])}
+        return {"meta": state.meta.copy(), **of_slots, **ends}
+
+    def recalled(self, tables: Mapping[str, Columns], rest: Snapshot) -> Snapshot:
+        """The snapshot that was taken apart; its lists have another order."""
+        given, pool, trees = tables["persons"], tables["pool"], tables["nodes"]
+        meta, role = rest["meta"].copy(), given["role"].astype(np.int64)
+        _require_counts(meta, role, pool["person"], trees["nodes"][:, _KEPT.index(LEFT)])
+        persons = np.zeros((len(role), 9), np.int64)
+        persons[:, CODE], persons[:, ROLE], persons[:, SEEN] = given["code"], role, given["seen"]
+        nodes = np.zeros((len(trees["nodes"]), 11), np.int64)
+        nodes[:, _KEPT] = trees["nodes"]
+        belong = np.flatnonzero(role >= MEMBER)
+        persons[belong, NODE] = self._resolved(nodes, trees["sizes"], given["node"][belong], given["values"][belong])
+        persons[pool["person"], NODE] = np.arange(len(pool["person"]))
+        _enlist(persons, nodes, belong)
+        free = np.flatnonzero(role == GONE)
+        persons[free, NEXT] = np.append(free[1:], NONE)[: len(free)]
+        meta[FREE] = free[0] if len(free) else NONE
+        span = self._rules.memory / _TIMES
+        times = (given["time"] + 1) * span if np.isfinite(span) else np.zeros(len(role))
+        return {
+            "persons": persons,
+            "times": times,
+            "values": given["values"],
+            "shown": given["shown"],
+            "pool": pool["person"],
+            "hulls": np.stack([pool["lo"], pool["hi"]]),
+            "nodes": nodes,
+            "boxes": trees["boxes"],
+            "sizes": trees["sizes"],
+            "ids": trees["ids"],
+            **{name: array for name, array in rest.items() if name != "meta"},
+            "meta": meta,
+        }
+
+    @staticmethod
+    def _resolved(
+        nodes: NDArray[np.int64], sizes: NDArray[np.float64], own: NDArray[Any], values: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """The cohorts that persons of these nodes are in now: where it was split, the side of their values."""
+        own = own.astype(np.int64)
+        inner = np.flatnonzero(nodes[own, LEFT] != NONE)
+        while len(inner):
+            at = own[inner]
+            right = 2.0 * values[inner, nodes[at, CUT]] > sizes[at, EDGE]
+            own[inner] = np.where(right, nodes[at, RIGHT], nodes[at, LEFT])
+            inner = inner[nodes[own[inner], LEFT] != NONE]
+        return own
+
+    def _waiting(self) -> NDArray[np.int64]:
+        raise NotImplementedError
+
+    def _of_slots(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+
+def _require_counts(
+    meta: NDArray[np.int64], role: NDArray[np.int64], pool: NDArray[np.int64], left: NDArray[np.int64]
+) -> None:
+    """Raise `GuaranteeError` unless there are as many persons, members and cohorts as were noted."""
+    members, known, leaves = ((role == MEMBER).sum(), (role != GONE).sum(), (left == NONE).sum())
+    found = (len(role), known, len(pool), members, len(left), leaves)
+    told = tuple(meta[entry] for entry in (PERSONS, KNOWN, POOLED_PERSONS, MEMBERS, NODES, LEAVES))
+    if found != told or not np.array_equal(np.sort(pool), np.flatnonzero(role == POOLED)):
+        raise GuaranteeError("what is remembered of persons does not have the counts that were noted")
+
+
+def _enlist(persons: NDArray[np.int64], nodes: NDArray[np.int64], belong: NDArray[np.int64]) -> None:
+    """Put persons on the lists of their cohorts, and count the members."""
+    nodes[:, HEAD] = NONE
+    order = belong[np.argsort(persons[belong, NODE], kind="stable")]
+    own = persons[order, NODE]
+    first = np.append(True, own[1:] != own[:-1])[: len(own)]
+    last = np.append(own[1:] != own[:-1], True)[: len(own)]
+    persons[order, NEXT] = np.where(last, NONE, np.roll(order, -1))
+    persons[order, PREVIOUS] = np.where(first, NONE, np.roll(order, 1))
+    nodes[own[first], HEAD] = order[first]
+    members = persons[belong, ROLE] == MEMBER
+    nodes[:, COUNT] = np.bincount(persons[belong[members], NODE], minlength=len(nodes))

@@ -1,0 +1,75 @@
+"""Cohorts behind Kafka: people are known again by the next owner, on both clients and both brokers."""
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privacy.over_time import Sightings, candidates
+from service.worker.sealing import add_key
+from service.worker.warmup import warm_up
+from stream_algos import Cohorts
+from tests.service.kafka.test_worker import stopped_reason
+from tests.service.kafka.worker_world import SCHEMA, Town, event, renamed
+
+K = 3
+ENGINE: Any = partial(Cohorts, SCHEMA, k=K, l=2, delay={"tuples": 40}, company="standing", founders=6)
+
+
+@pytest.fixture
+def town(world: Any) -> Iterator[Any]:
+    town = Town(world)
+    town.stream = renamed(town.stream, engine=ENGINE, models=ENGINE().models(), remembers=True)
+    warm_up(town.stream)
+    yield town
+    town.stop()
+
+
+def least(town: Any, whose: list[int]) -> int:
+    """The fewest persons in all boxes of somebody, dirty reads included."""
+    boxes = {}
+    for cluster in town.output(dirty=True):
+        age, city = cluster["generalization"]["age"], cluster["generalization"]["city"]
+        ages = age if isinstance(age, list) else [age, age]
+        cities = (0, 2) if city not in "abc" else ("abc".index(city),) * 2
+        for row in cluster["rows"]:
+            boxes[row["trace"]] = ((ages[0], cities[0]), (ages[1], cities[1]))
+    rows = np.array(sorted(boxes))
+    persons = np.array(whose)
+    quasi = np.stack([persons % 100, persons % 3], axis=1).astype(float)
+    lo, hi = (np.array([boxes[row][side] for row in rows.tolist()], float) for side in range(2))
+    _, left = candidates(Sightings(np.arange(len(persons)), persons, quasi), rows, persons[rows], lo, hi)
+    return int(left.min())
+
+
+@pytest.mark.slow
+def test_a_successor_knows_everybody_and_one_without_the_memory_stops(town: Any, tmp_path: Path) -> None:
+    key_file = tmp_path / "keys.json"
+    add_key(key_file)
+    whose = np.random.default_rng(3).integers(0, 80, 600).tolist()
+    events = [event(number, person) for number, person in enumerate(whose)]
+    town.feed(*events[:300])
+    first = town.start(key_file=key_file)
+    town.until_settled(first, 250)
+    town.stop()
+    town.feed(*events[300:])
+    second = town.start(key_file=key_file)
+    town.until_settled(second, 280)
+    town.stop()
+    known = second.metrics.status()
+    assert known["counts"]["refused_releases"] == 0
+    released = town.released()
+    assert len(released) == len(set(released)) > 400
+    assert least(town, whose) >= K
+    town.assert_never_under_two_boxes()
+    assert "undeclared" not in json.dumps(town.output())
+    assert town.world.admin.describe_topic(town.stream.memory_topic).config["max.compaction.lag.ms"] == "86400000"
+    # Whoever deletes what is remembered stops the stream.
+    town.world.admin.delete_topic(town.stream.memory_topic)
+    town.until(lambda: town.stream.memory_topic not in town.world.admin.list_topics())
+    third = town.start(key_file=key_file)
+    assert "was deleted and created again" in stopped_reason(town, third)

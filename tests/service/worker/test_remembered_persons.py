@@ -1,0 +1,348 @@
+"""A worker that remembers people: whatever happens to it, the attacker who ties rows together finds k persons."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from microdata import PersonSource
+from privacy.over_time import Sightings, candidates
+from service.kafka import AbortableError, Partition, UnclearError
+from service.settings import SettingsError
+from service.worker import memory as memory_module
+from service.worker.loop import Worker
+from service.worker.metrics import Metrics
+from service.worker.packing import unpack
+from service.worker.sealing import add_key, load_keys
+from service.worker.settings import WorkerSettings
+from service.worker.state import State
+from service.worker.topics import TopicError, prepare
+from stream_algos import Cohorts
+from tests.service.worker.paper_kafka import Paper
+from tests.service.worker.test_cycle import RAW, STATE, Hall
+
+MEMORY = Partition("portcullis.safe.memory", 0)
+STATES = Partition(STATE, 0)
+K = 3
+ASKED: dict[str, Any] = {"k": K, "founders": 2 * K, "delay": {"tuples": 40}, "company": "standing"}
+
+
+@pytest.fixture(autouse=True)
+def closing() -> Iterator[None]:
+    """Close every worker, also those of a test that fails."""
+    yield
+    while Quarter.open:
+        Quarter.open.pop().hall.worker.close()
+
+
+@pytest.fixture
+def key_file(tmp_path: Path) -> Path:
+    add_key(tmp_path / "keys.json")
+    return tmp_path / "keys.json"
+
+
+class Quarter:
+    """People who come back, a worker that takes their events, and what an attacker knows of them."""
+
+    open: ClassVar[list[Any]] = []
+
+    def __init__(self, key_file: Path, paper: Any = None, seed: int = 1, persons: int = 60, **asked: Any) -> None:
+        self.hall = Hall(paper=paper, kind=Cohorts, settings={"key_file": key_file}, **{**ASKED, **asked})
+        self.random = np.random.default_rng(seed)
+        self.values = np.stack([self.random.integers(0, 100, persons), self.random.integers(0, 3, persons)], axis=1)
+        self.seen: list[tuple[int, int, int]] = []
+        self.open.append(self)
+
+    @property
+    def paper(self) -> Any:
+        return self.hall.paper
+
+    def come(self, count: int, moving: float = 0.02, among: slice = slice(None)) -> None:
+        persons = np.arange(len(self.values))[among]
+        for person in self.random.choice(persons, count).tolist():
+            if self.random.random() < moving:
+                self.values[person, 0] = self.random.integers(0, 100)
+            self.bring(person)
+
+    def bring(self, person: int) -> None:
+        age, city = self.values[person].tolist()
+        item = "xy"[int(self.random.integers(2))]
+        trace = len(self.paper.logs[RAW])
+        self.seen.append((person, age, city))
+        fields = {"who": f"p{person}", "age": age, "city": "abc"[city], "item": item, "trace": trace}
+        self.hall.feed((None, json.dumps(fields).encode()))
+
+    def published(self) -> Any:
+        """Position and box of every row that left."""
+        rows, lo, hi, items = [], [], [], []
+        for message in self.hall.output():
+            age, city = message["generalization"]["age"], message["generalization"]["city"]
+            ages = age if isinstance(age, list) else [age, age]
+            cities = (0, 2) if city not in "abc" else ("abc".index(city),) * 2
+            for row in message["rows"]:
+                rows.append(row["trace"])
+                lo.append((ages[0], cities[0]))
+                hi.append((ages[1], cities[1]))
+                items.append((message["cluster"], row["item"]))
+        return np.array(rows), np.array(lo, float), np.array(hi, float), items
+
+    def least(self) -> int:
+        """The fewest persons who lie in all boxes of somebody."""
+        rows, lo, hi, _ = self.published()
+        assert len(rows) == len(set(rows.tolist())), "released once"
+        seen = np.array(self.seen)
+        sightings = Sightings(np.arange(len(seen)), seen[:, 0], seen[:, 1:].astype(float))
+        _, left = candidates(sightings, rows, seen[rows, 0], lo, hi)
+        return int(left.min())
+
+    def restart(self) -> None:
+        self.hall.worker._owned.discard()
+
+    def compact(self) -> None:
+        """What a broker does to a compacted topic."""
+        log = self.paper.logs[MEMORY]
+        latest = {key: number for number, (key, _) in enumerate(log)}
+        self.paper.gone |= {(MEMORY, number) for number, (key, _) in enumerate(log) if latest[key] != number}
+        self.paper.gone |= {(MEMORY, number) for number, (_, value) in enumerate(log) if value is None}
+
+    def known(self) -> Any:
+        status = self.hall.worker.metrics.status()
+        assert not status["stopped"], status["stopped"]
+        (own,) = self.hall.worker._owned.running.values()
+        return own.engine.status()
+
+    def stopped(self) -> str:
+        self.hall.cycle()
+        (reason,) = self.hall.worker.metrics.status()["stopped"].values()
+        return str(reason)
+
+
+@pytest.fixture
+def quarter(key_file: Path) -> Quarter:
+    """A worker that knows people."""
+    quarter = Quarter(key_file)
+    quarter.hall.cycle()
+    for _ in range(6):
+        quarter.come(40)
+        quarter.hall.cycle()
+    return quarter
+
+
+@pytest.mark.parametrize("company", ["standing", "present"])
+@pytest.mark.parametrize("l", [1, 2])
+def test_the_attack_fails_over_restarts_compaction_and_small_pages(
+    key_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    company: str,
+    l: int,  # noqa: E741 - ℓ
+) -> None:
+    monkeypatch.setattr(memory_module, "_RAW_BYTES", 600)
+    monkeypatch.setattr(memory_module, "_PER_PAGE", 300)
+    monkeypatch.setattr(memory_module, "_PER_DELTA", 30)
+    quarter = Quarter(key_file, company=company, l=l)
+    quarter.hall.cycle()
+    for turn in range(40):
+        quarter.come(25, among=slice(0, 20 + turn))
+        if turn % 7 == 3:
+            quarter.paper.errors["commit"] = UnclearError("nobody knows")
+        quarter.hall.cycle(1 + turn % 3)
+        if turn % 3 == 0:
+            quarter.restart()
+        if turn % 5 == 0:
+            quarter.compact()
+    quarter.hall.cycle(4)
+    assert quarter.known()["persons"] > 50
+    rows, _, _, items = quarter.published()
+    assert len(rows) > (750 if company == "standing" else 400)
+    assert quarter.least() >= K
+    assert quarter.hall.worker.metrics.status()["counts"]["refused_releases"] == 0
+    if l == 2 and company == "present":
+        assert all(len({item for own, item in items if own == cluster}) == 2 for cluster, _ in items)
+    # The topic is as large as what is remembered, however long it ran.
+    quarter.compact()
+    live = len(quarter.paper.logs[MEMORY]) - sum(place == MEMORY for place, _ in quarter.paper.gone)
+    assert live < len(quarter.paper.logs[MEMORY]) / 2
+
+
+def test_without_what_was_kept_the_attack_would_succeed(quarter: Quarter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The judge is able to see it: a worker that forgets persons at every restart is found out."""
+    monkeypatch.setattr(memory_module.DurableMemory, "write", lambda own, _: own.erased())
+    for _ in range(8):
+        quarter.restart()
+        quarter.hall.cycle()
+        for one in quarter.hall.worker._owned.running.values():
+            one.engine.__init__(one.engine.schema, **one.engine.parameters.model_dump())  # type: ignore[misc]
+        for _ in range(4):
+            quarter.come(30, moving=0.0)
+            quarter.hall.cycle()
+    quarter.hall.cycle(2)
+    assert quarter.least() < K
+
+
+def test_what_is_remembered_is_written_and_acknowledged_before_the_state_that_names_it(quarter: Quarter) -> None:
+    quarter.come(30)
+    quarter.hall.cycle()
+    waits = [call[1] for call in quarter.paper.calls if call[0] == "wait"]
+    assert waits == [MEMORY.topic, STATE]
+    state = State.decode(quarter.paper.logs[STATES][-1][1])
+    assert state.memory is not None
+    assert state.memory.end == len(quarter.paper.logs[MEMORY])
+    assert state.memory.sizes["persons"] >= 55
+
+
+def test_nothing_of_a_person_can_be_read_without_the_key(quarter: Quarter, key_file: Path) -> None:
+    keys = load_keys(key_file)
+    values = [value for _, value in quarter.paper.logs[MEMORY] if value is not None]
+    assert values
+    key, value = next((key, value) for key, value in quarter.paper.logs[MEMORY] if value is not None)
+    content, _ = keys.open(value, MEMORY, key)
+    _, arrays = unpack(content)
+    column = arrays["persons.values"].astype(float).tobytes()
+    everything = b"".join(values) + b"".join(value for _, value in quarter.paper.logs[STATES])
+    assert column[:64] in b"".join(array.tobytes() for array in arrays.values())
+    assert column[:64] not in everything
+    assert b"p1" not in key
+
+
+def test_people_are_known_again_by_a_new_process_with_the_same_key_file(quarter: Quarter, key_file: Path) -> None:
+    quarter.hall.cycle(3)
+    before = quarter.known()
+    other = Quarter(key_file, paper=quarter.paper)
+    other.paper.assign(0)
+    other.hall.cycle()
+    assert other.known()["persons"] == before["persons"]
+    assert other.known()["cohorts"] == before["cohorts"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda own: own.paper.gone.add((MEMORY, len(own.paper.logs[MEMORY]) - 1)), "records are missing or old"),
+        (lambda own: own.paper.logs[MEMORY].__delitem__(slice(-1, None)), "ends before the records"),
+        (lambda own: own.paper.logs[MEMORY].__setitem__(-1, own.paper.logs[MEMORY][0]), "missing or old"),
+        (lambda own: own.paper.logs[MEMORY].__setitem__(-1, (b"delta/99/0", own.paper.logs[MEMORY][0][1])), "not open"),
+        (lambda own: own.paper.logs[MEMORY].__setitem__(-1, (b"pool/0", b"PCM1")), "no worker of this version"),
+        (lambda own: own.paper.ids.update({MEMORY.topic: UUID(int=9)}), "deleted and created again"),
+    ],
+)
+def test_memory_that_is_not_what_its_state_says_stops_the_partition(quarter: Quarter, spoil: Any, reason: str) -> None:
+    quarter.restart()
+    spoil(quarter)
+    published = len(quarter.published()[0])
+    assert reason in quarter.stopped()
+    quarter.come(40)
+    quarter.hall.cycle(3)
+    assert len(quarter.published()[0]) == published
+
+
+def test_a_memory_topic_that_is_created_again_while_it_runs_stops_the_partition(quarter: Quarter) -> None:
+    quarter.paper.ids[MEMORY.topic] = UUID(int=9)
+    quarter.come(40)
+    quarter.hall.cycle()
+    assert "deleted and created again" in quarter.stopped()
+
+
+def test_a_foreign_key_stops_the_partition_and_an_old_one_still_opens(
+    quarter: Quarter, key_file: Path, tmp_path: Path
+) -> None:
+    quarter.hall.cycle(3)
+    known = quarter.known()["persons"]
+    add_key(key_file)
+    other = Quarter(key_file, paper=quarter.paper, seed=2)
+    other.paper.assign(0)
+    other.hall.cycle()
+    assert other.known()["persons"] == known, "sealed with the key before"
+    add_key(tmp_path / "foreign.json")
+    foreign = Quarter(tmp_path / "foreign.json", paper=quarter.paper)
+    foreign.paper.assign(0)
+    assert "which is not in the key file" in foreign.stopped()
+
+
+def test_a_drained_stream_forgets_everybody(quarter: Quarter, key_file: Path) -> None:
+    quarter.hall.worker.close()
+    worker = Worker(quarter.hall.stream, quarter.paper, WorkerSettings(key_file=key_file), Metrics(quarter.hall.stream))
+    quarter.paper.assign(0)
+    worker.drain()
+    quarter.compact()
+    assert len(quarter.paper.logs[MEMORY]) == sum(place == MEMORY for place, _ in quarter.paper.gone)
+    anew = Quarter(key_file, paper=quarter.paper)
+    anew.paper.assign(0)
+    anew.hall.cycle()
+    assert anew.known()["persons"] == 0
+
+
+def test_the_gate_knows_after_a_restart_which_values_have_left(key_file: Path) -> None:
+    """With ℓ = 2 a cohort that has shown both values publishes any of them alone, before and after."""
+    quarter = Quarter(key_file, l=2, persons=30)
+    quarter.hall.cycle()
+    for _ in range(8):
+        quarter.come(30, moving=0.0)
+        quarter.hall.cycle()
+    quarter.hall.cycle(3)
+    before = quarter.hall.worker.metrics.status()["counts"]["refused_releases"]
+    quarter.restart()
+    quarter.come(30, moving=0.0)
+    quarter.hall.cycle(3)
+    assert quarter.hall.worker.metrics.status()["counts"]["refused_releases"] == before == 0
+    (own,) = quarter.hall.worker._owned.running.values()
+    rows = quarter.published()[3]
+    boxes = {number for number, _ in rows}
+    assert own._gate._lineages is not None
+    values = own._gate._lineages._values
+    known = {f"{number:016x}": set(counters[0]) for number, counters in values.items()}
+    shown = {box: {"xy".index(item) for own_, item in rows if own_ == box} for box in boxes}
+    assert {box: known[box] for box in boxes} == shown, "what has left, and nothing else"
+
+
+def test_an_aborted_cycle_leaves_nothing_behind(quarter: Quarter) -> None:
+    quarter.hall.cycle(2)
+    before = len(quarter.paper.logs[MEMORY])
+    quarter.come(40)
+    quarter.paper.errors["flush"] = AbortableError("not now")
+    quarter.hall.cycle()
+    assert len(quarter.paper.logs[MEMORY]) == before
+    quarter.hall.cycle(4)
+    assert quarter.least() >= K
+
+
+def test_a_worker_without_its_key_refuses_to_start_and_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"PORTCULLIS_WORKER_KEY_FILE\)\. `portcullis key new FILE` makes one"):
+        Hall(kind=Cohorts, **ASKED)
+    with pytest.raises(SettingsError, match="cannot be read"):
+        Hall(kind=Cohorts, settings={"key_file": tmp_path / "nowhere"}, **ASKED)
+
+
+def test_persons_must_not_be_spread_over_partitions(quarter: Quarter) -> None:
+    stream, settings = quarter.hall.stream, WorkerSettings()
+    with pytest.raises(TopicError, match="must take the person from the record's key"):
+        prepare(Paper(2), stream, settings, 9_000_000)  # type: ignore[arg-type]
+    by_key = replace(stream, schema=replace(stream.schema, person=PersonSource.KEY))
+    with pytest.raises(TopicError, match="`keyed` in its stream section"):
+        prepare(Paper(2), by_key, settings, 9_000_000)  # type: ignore[arg-type]
+    prepare(Paper(2), replace(by_key, keyed="murmur2"), settings, 9_000_000)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({"cleanup.policy": "compact,delete", "max.compaction.lag.ms": "1"}, "must be compact alone"),
+        ({"cleanup.policy": "compact"}, "max.compaction.lag.ms"),
+        ({"cleanup.policy": "compact", "max.compaction.lag.ms": "604800001"}, "max.compaction.lag.ms"),
+        (
+            {"cleanup.policy": "compact", "max.compaction.lag.ms": "1", "max.message.bytes": "900000"},
+            "takes records up",
+        ),
+    ],
+)
+def test_a_memory_topic_that_could_lose_or_keep_too_much_is_refused(quarter: Quarter, config: Any, reason: str) -> None:
+    describe = quarter.paper.describe_topic
+    quarter.paper.describe_topic = lambda name: (
+        replace(describe(name), config=config) if name == MEMORY.topic else describe(name)
+    )
+    with pytest.raises(TopicError, match=reason):
+        prepare(quarter.paper, quarter.hall.stream, WorkerSettings(), 9_000_000)

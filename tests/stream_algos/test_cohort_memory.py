@@ -1,0 +1,169 @@
+"""What cohorts let others keep: whoever writes down only what changed has everything."""
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from microdata import Category, GuaranteeError, Hierarchy
+from stream_algos import Batch, Cohorts
+from stream_algos import _cohort_memory as remembering
+from stream_algos import _cohort_state as columns
+from stream_algos._held_kernels import NONE
+from tests.stream_algos.cohort_streams import SCHEMA, engine, people
+from tests.stream_algos.test_cohorts import assert_sound
+from tests.stream_worlds import Observer
+
+ILL = replace(SCHEMA, sensitive=(Category("illness", Hierarchy.flat(["flu", "ulcer", "gout"])),))
+
+
+class Keeper:
+    """Writes down entries that have changed, one by one, of those that an engine says it has touched."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, dict[int, Any]] = {}
+        self.written = 0
+
+    def keep(self, one: Cohorts) -> None:
+        sizes = one.sizes()
+        for table, numbers in one.touched().items():
+            known = self.tables.setdefault(table, {})
+            entries = one.entries(table, numbers)
+            for row, number in enumerate(numbers.tolist()):
+                entry = {name: column[row].copy() for name, column in entries.items()}
+                old = known.get(number)
+                if old is None or any(
+                    old[name].tobytes() != entry[name].tobytes() for name in entry if name not in one.loose
+                ):
+                    known[number] = entry
+                    self.written += 1
+            for number in [number for number in known if number >= sizes[table]]:
+                del known[number]
+            assert sorted(known) == list(range(sizes[table]))
+        self.rest = one.rest()
+        one.kept()
+
+    def recalled(self, like: Cohorts) -> Any:
+        whole = {
+            table: {
+                name: np.stack([known[number][name] for number in range(len(known))])
+                if known
+                else like.entries(table, np.empty(0, np.int64))[name]
+                for name in like.entries(table, np.empty(0, np.int64))
+            }
+            for table, known in self.tables.items()
+        }
+        return like.recalled(whole, self.rest)
+
+
+def known(one: Cohorts) -> Any:
+    """Everything that matters of the state, however its lists are ordered."""
+    state, meta = one._state, one._state.meta
+    persons = {}
+    for person in range(meta[columns.PERSONS]):
+        code, role, node = state.persons[person, [columns.CODE, columns.ROLE, columns.NODE]].tolist()
+        if role == columns.GONE:
+            continue
+        place = state.hulls[:, node].tolist() if role == columns.POOLED else node
+        waits = state.persons[person, [columns.WAITS, columns.HELD]].tolist()
+        persons[code] = (role, place, state.values[person].tolist(), state.shown[person].tolist(), waits)
+    nodes = []
+    for node in range(meta[columns.NODES]):
+        row = state.nodes[node].tolist()
+        row[columns.HEAD] = None
+        if row[columns.LEFT] != NONE:
+            row[columns.COUNT] = row[columns.READY] = None
+        nodes.append((row, state.boxes[node].tolist(), state.sizes[node].tolist(), state.ids[node].tolist()))
+    counts = [columns.KNOWN, columns.LEAVES, columns.MEMBERS, columns.POOLED_PERSONS, columns.WAITING, columns.ROOT]
+    return persons, nodes, meta[counts].tolist(), one.pending().tolist()
+
+
+def twin(one: Cohorts, seed: int) -> Cohorts:
+    asked = one.parameters
+    more = {"company": asked.company, "l": asked.l, "memory": asked.memory, "founders": asked.founders}
+    return engine(seed, asked.k, asked.delay.tuples, one.schema, **more)
+
+
+CASES = list(enumerate(product((0.0, 0.1, 0.6), (1, 2), ("standing", "present"), (None, 8.0))))
+
+
+@pytest.mark.parametrize(("seed", "case"), CASES)
+def test_whoever_keeps_the_changes_has_everything_and_goes_on_safely(seed: int, case: Any) -> None:
+    moving, l, company, memory = case  # noqa: E741 - ℓ
+    one = engine(seed, tuples=40, schema=ILL, l=l, company=company, memory=memory)
+    batch, keeper = people(seed, 90, moving=moving, schema=ILL), Keeper()
+    observer = Observer(ILL, one)
+    for turn, begin in enumerate(range(0, len(batch), 23)):
+        observer.push(batch.take(slice(begin, begin + 23)))
+        keeper.keep(one)
+        if turn % (1 + seed % 4) == 0:
+            other = twin(one, turn)
+            waiting = observer.rows.take(np.isin(observer.rows.positions, one.pending()))
+            other.restore(keeper.recalled(other), waiting)
+            assert known(other) == known(one)
+            if memory is None:
+                assert_sound(other)
+            observer.engine = one = other
+            keeper.keep(one)
+    observer.flush()
+    if memory is None:  # the promise of whoever forgets is shorter
+        observer.assert_complete()
+
+
+def test_who_comes_back_unchanged_writes_nothing_and_a_split_does_not_write_its_members() -> None:
+    one, keeper = engine(1, k=5, tuples=40), Keeper()
+    batch = people(3, 400, 1, moving=0.0)
+    one.push(batch)
+    one.advance(int(batch.positions[-1]) + 41)
+    keeper.keep(one)
+    again = Batch(batch.positions + 10_000, batch.times, batch.persons, batch.quasi, batch.sensitive)
+    keeper.written = 0
+    assert len(one.push(again).members) > 350
+    keeper.keep(one)
+    assert keeper.written < 40, "persons of the pool who have a cohort now, and boxes that were shown first"
+    members = np.flatnonzero(one._state.persons[: one.sizes()["persons"], columns.ROLE] == columns.MEMBER)
+    splits = 0
+    for person, like in enumerate(members.tolist()):  # they join one by one, until cohorts are split
+        before, values = one.sizes(), one._state.values[like][np.newaxis]
+        one.push(
+            Batch(np.array([20_000 + person]), np.zeros(1), np.array([10**6 + person]), values, again.sensitive[:1])
+        )
+        keeper.written = 0
+        keeper.keep(one)
+        if one.sizes()["nodes"] > before["nodes"] and one.sizes()["pool"] == before["pool"]:
+            splits += 1
+            assert keeper.written <= 1 + 1 + one.sizes()["nodes"] - before["nodes"], "who came, and nodes"
+    assert splits > 3
+    other = twin(one, 7)
+    other.restore(keeper.recalled(other), batch.take(np.zeros(len(batch), bool)))
+    assert known(other) == known(one)
+
+
+@pytest.mark.parametrize("what", ["persons", "pool", "nodes"])
+def test_tables_that_lack_something_are_refused(what: str) -> None:
+    one, keeper = engine(1, tuples=40), Keeper()
+    one.push(people(3, 60).take(slice(0, 200)))
+    keeper.keep(one)
+    assert all(len(table) > 0 for table in keeper.tables.values())
+    del keeper.tables[what][max(keeper.tables[what])]
+    if what == "persons":  # somebody in the pool may be the last one
+        keeper.tables["pool"] = {
+            place: entry for place, entry in keeper.tables["pool"].items() if entry["person"] < len(keeper.tables[what])
+        }
+    with pytest.raises(GuaranteeError):
+        keeper.recalled(one)
+
+
+def test_the_time_of_a_silent_person_is_never_told_too_early() -> None:
+    """Whoever forgets early breaks the promise for the rest of that time."""
+    one, keeper = engine(1, tuples=40, memory=8.0), Keeper()
+    batch = people(5, 40)
+    one.push(batch)
+    keeper.keep(one)
+    snapshot = keeper.recalled(one)
+    there = snapshot["persons"][:, columns.ROLE] != columns.GONE
+    late = snapshot["times"] - one._state.times[: len(there)]
+    assert (late[there] >= 0).all()
+    assert (late[there] <= 8.0 / remembering._TIMES + 1e-9).all()
