@@ -10,7 +10,7 @@ import typer
 
 from microdata import DataError, InfeasibleError, Sample, Schema, read_fields, read_sample
 from service.cli.output import progress_bar, say, say_json, warn
-from service.codec import AVRO, Route, topic_complaints
+from service.codec import AVRO, PROTOBUF, Route, topic_complaints
 from service.exit_status import WRONG_USE
 from service.kinds import data_kinds
 from service.policy import Policy, PolicyError, PolicyProblem, load_policy, parse_policy
@@ -75,8 +75,9 @@ def _checked(file: Path, table: Path | None) -> tuple[Policy, TableCheck | None]
 def _check_topic(loaded: Policy, file: Path) -> None:
     """Refuse a policy whose fields are not in the schema of its input topic."""
     stream = loaded.stream
-    if stream is None or loaded.format.input.type != AVRO:
-        raise PolicyError([PolicyProblem("stream.format", "only an input of avro has a schema to look at")], str(file))
+    if stream is None or loaded.format.input.type not in {AVRO, PROTOBUF}:
+        reason = "only an input of avro or protobuf has a schema to look at"
+        raise PolicyError([PolicyProblem("stream.format", reason)], str(file))
     asked = loaded.format.needs_registry
     registry = Registry(settings_of(RegistrySettings, {})) if asked else None
     complaints = topic_complaints(

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata.compile import kernel
+from service.codec._found import Found
 
 NULL, BOOLEAN, INT, LONG, FLOAT, DOUBLE, BYTES, FIXED, ENUM, ARRAY, MAP, UNION, RECORD = range(13)
 _DEEPEST = 64
@@ -35,17 +36,6 @@ class Program(NamedTuple):
     """The declared field that a type is of, or -1."""
     choice: NDArray[np.int64]
     """Which of the field's types it is; -1 for null."""
-
-
-class Found(NamedTuple):
-    """Declared fields × records."""
-
-    choice: NDArray[np.int64]
-    """Which of the field's types is there; -1 where there is none."""
-    begins: NDArray[np.int64]
-    """Where its bytes begin, or the whole number that it is."""
-    ends: NDArray[np.int64]
-    numbers: NDArray[np.float64]
 
 
 @kernel

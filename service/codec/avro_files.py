@@ -15,7 +15,8 @@ import zstandard
 
 from microdata import DataError, PersonKey, PersonSource, Progress, Reason, Schema, SchemaError
 from service.codec._avro_kernels import split
-from service.codec.avro import AvroDecoder, OneSchema, found_of, nothing_found, record_of
+from service.codec._found import found_of, nothing_found
+from service.codec.avro import AvroDecoder, OneSchema, record_of
 from service.codec.events import LARGEST_MESSAGE, MAX_EVENT_BYTES, WHOLE_RECORD, Events, Refused
 
 ENDING = ".avro"
@@ -82,7 +83,7 @@ def _block(decoder: AvroDecoder, data: bytes, count: int, done: int) -> Events:
         raise DataError(_DAMAGED)
     plan = decoder.plan(0)
     assert not isinstance(plan, Reason), "the file's own schema"
-    found, bounds = nothing_found(decoder.fields, count), np.zeros(count + 1, np.int64)
+    found, bounds = nothing_found(len(decoder.fields), count), np.zeros(count + 1, np.int64)
     values = np.frombuffer(data, np.uint8)
     if split(values, plan.program, found, bounds, 0, len(values)) < count or bounds[-1] != len(values):
         raise DataError(_DAMAGED)

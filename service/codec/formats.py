@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, TypeAlias
 
 from microdata import PersonKey, Schema, Show
-from service.codec import avro, avro_messages, json_schema
+from service.codec import avro, avro_messages, json_schema, protobuf, protobuf_messages
 from service.codec.avro import AvroDecoder, OneSchema, RegistrySchemas, record_of
-from service.codec.avro_messages import AvroMessages, derived_schema, largest_row
+from service.codec.avro_messages import AvroMessages, derived_schema
+from service.codec.binary_messages import largest_row
 from service.codec.events import LARGEST_MESSAGE, MAX_EVENT_BYTES, Codec, Emit, Events, Leaving, Records
 from service.codec.json import JsonCodec
 from service.codec.json_messages import JSON_VALUE, JsonMessages
 from service.codec.json_schema import JsonSchemaDecoder, JsonSchemaMessages, derived_json_schema
+from service.codec.protobuf import OneMessage, ProtobufDecoder, RegistryMessages
+from service.codec.protobuf_messages import ProtobufMessages, derived_protobuf
+from service.codec.protobuf_schema import same_declarations
 from service.registry import Registry, SchemaConflictError
 
 NewCodec: TypeAlias = Callable[[Schema, int, int, PersonKey], Codec]
 """Makes the codec of a schema for records and messages of at most so many bytes; it compares persons under this key."""
 
-DEFAULT_FORMAT, AVRO, JSON_SCHEMA = "json", "avro", "json-schema"
+DEFAULT_FORMAT, AVRO, PROTOBUF, JSON_SCHEMA = "json", "avro", "protobuf", "json-schema"
 CODECS: dict[str, NewCodec] = {DEFAULT_FORMAT: JsonCodec}
 """Formats that need nothing but the policy, by their name. A new one takes a line here."""
-_WITH_SCHEMA = frozenset({AVRO, JSON_SCHEMA})
+_BINARY = frozenset({AVRO, PROTOBUF})
+_WITH_SCHEMA = _BINARY | {JSON_SCHEMA}
 _WIDEST = 6
 """Bytes that one byte of a public text takes at most when it is written as JSON."""
 
 
 def format_names() -> tuple[str, ...]:
     """What a policy may say."""
-    return *CODECS, AVRO, JSON_SCHEMA
+    return *CODECS, AVRO, PROTOBUF, JSON_SCHEMA
 
 
 @dataclass(frozen=True)
@@ -38,11 +43,11 @@ class TopicFormat:
 
     type: str = DEFAULT_FORMAT
     schema: str | None = None
-    """The text of a schema: records have nothing in front of them, and no registry is asked."""
+    """The text of a schema, or a descriptor in base64: records have nothing in front of them, no registry is asked."""
     subject: str | None = None
     """Where the registry has its schemas; `TOPIC-value` if left out."""
     record: str | None = None
-    """The name of the records, where a topic has others too."""
+    """The name of the records or messages, where a topic has others too."""
     register: bool = True
     """Whether a schema that the subject does not have is registered there."""
 
@@ -83,6 +88,16 @@ class Route:
     registry: Registry | None = None
     """Who is asked for schemas, where somebody has to be."""
 
+    @property
+    def input_subject(self) -> str:
+        """Where the registry has the schemas of the input."""
+        return self.format.input.subject or f"{self.input}-value"
+
+    @property
+    def output_subject(self) -> str:
+        """Where the registry has the schemas of what leaves."""
+        return self.format.output.subject or f"{self.output}-value"
+
     def asked(self) -> Registry:
         """That registry."""
         assert self.registry is not None, "this format needs one"
@@ -119,18 +134,18 @@ def codec_of(route: Route, max_bytes: int, message_bytes: int, person_key: Perso
     if not {source, target} & _WITH_SCHEMA:
         return CODECS[source](route.schema, max_bytes, message_bytes, person_key)
     documents = message_bytes - json_schema.PREFIX
-    room = largest_row(route.schema, message_bytes) if target == AVRO else _largest_json_row(route.schema, documents)
-    if source == AVRO:
-        decoder: Any = AvroDecoder(route.schema, _schemas(route), max_bytes, room, person_key)
+    room = largest_row(route.schema, message_bytes) if target in _BINARY else _largest_json_row(route.schema, documents)
+    decoder: Any
+    if source in _BINARY:
+        decoder = _binary_decoder(route, max_bytes, room, person_key)
         public = decoder.public
     else:
-        most = min(max_bytes, room) if target == AVRO else max_bytes
+        most = min(max_bytes, room) if target in _BINARY else max_bytes
         decoder = JsonCodec(route.schema, most, documents, person_key)
         decoder = JsonSchemaDecoder(decoder, route.asked()) if source == JSON_SCHEMA else decoder
         public = dict.fromkeys(route.schema.public, JSON_VALUE)
-    if target == AVRO:
-        text = derived_schema(route.schema, public, route.emit, route.show, route.output)
-        return TwoFormats(decoder, AvroMessages(route.schema, message_bytes, _prefix(route, "AVRO", text)))
+    if target in _BINARY:
+        return TwoFormats(decoder, _binary_messages(route, public, message_bytes))
     messages = JsonMessages(route.schema, documents)
     if target != JSON_SCHEMA:
         return TwoFormats(decoder, messages)
@@ -138,11 +153,27 @@ def codec_of(route: Route, max_bytes: int, message_bytes: int, person_key: Perso
     return TwoFormats(decoder, JsonSchemaMessages(messages, _prefix(route, "JSON", text)))
 
 
+def _binary_decoder(route: Route, max_bytes: int, largest: int, person_key: PersonKey) -> AvroDecoder | ProtobufDecoder:
+    if route.format.input.type == AVRO:
+        return AvroDecoder(route.schema, _avro_schemas(route), max_bytes, largest, person_key)
+    return ProtobufDecoder(route.schema, _protobuf_schemas(route), max_bytes, largest, person_key)
+
+
+def _binary_messages(route: Route, public: Mapping[str, Any], message_bytes: int) -> AvroMessages | ProtobufMessages:
+    what = route.schema, public, route.emit, route.show, route.output
+    if route.format.output.type == AVRO:
+        return AvroMessages(route.schema, message_bytes, _prefix(route, "AVRO", derived_schema(*what)))
+    prefix = _prefix(route, protobuf.KIND, derived_protobuf(*what))
+    return ProtobufMessages(route.schema, message_bytes, prefix and prefix + protobuf.FIRST_MESSAGE)
+
+
 def topic_complaints(route: Route) -> list[tuple[str, str]]:
     """Declared fields that the schema of the input does not have, or not in a form that can be used, and why."""
-    if route.format.input.type != AVRO:
-        return []
-    return list(avro.complaints(_schemas(route).reader(), route.schema))
+    if route.format.input.type == AVRO:
+        return list(avro.complaints(_avro_schemas(route).reader(), route.schema))
+    if route.format.input.type == PROTOBUF:
+        return list(protobuf.complaints(_protobuf_schemas(route).reader(), route.schema))
+    return []
 
 
 def _largest_json_row(schema: Schema, message_bytes: int) -> int:
@@ -150,21 +181,29 @@ def _largest_json_row(schema: Schema, message_bytes: int) -> int:
     return (JsonMessages(schema, message_bytes).largest_record - numbers) // _WIDEST
 
 
-def _schemas(route: Route) -> avro.Schemas:
+def _avro_schemas(route: Route) -> avro.Schemas:
     side = route.format.input
     if side.schema is not None:
         return OneSchema(record_of(side.schema, "stream.format"))
-    return RegistrySchemas(route.asked(), side.subject or f"{route.input}-value", side.record)
+    return RegistrySchemas(route.asked(), route.input_subject, side.record)
+
+
+def _protobuf_schemas(route: Route) -> protobuf.Schemas:
+    side = route.format.input
+    if side.schema is not None:
+        return OneMessage(side.schema, side.record, "stream.format")
+    return RegistryMessages(route.asked(), route.input_subject, side.record)
 
 
 def _prefix(route: Route, kind: str, text: str) -> bytes:
     """What stands in front of every message: the id of its schema, which the registry has from now on."""
     side = route.format.output
     if side.schema is not None:
-        if avro.same_schema(side.schema, text):
+        same = same_declarations if kind == protobuf.KIND else avro.same_schema
+        if same(side.schema, text):
             return b""
         raise SchemaConflictError(f"stream.format: the output's schema file must hold {text}")
-    registry, subject = route.asked(), side.subject or f"{route.output}-value"
+    registry, subject = route.asked(), route.output_subject
     if side.register:
         number: int | None = registry.register(subject, kind, text)
     else:
@@ -176,9 +215,13 @@ def _prefix(route: Route, kind: str, text: str) -> bytes:
 
 def warm_up(route: Route, nothing: Records) -> None:
     """Compile what the codec of a stream needs; no registry is asked for anything."""
-    if AVRO in {route.format.input.type, route.format.output.type}:
+    used = {route.format.input.type, route.format.output.type}
+    if AVRO in used:
         avro.warm_up()
         avro_messages.warm_up()
-    if route.format.input.type != AVRO:
+    if PROTOBUF in used:
+        protobuf.warm_up()
+        protobuf_messages.warm_up()
+    if route.format.input.type not in _BINARY:
         new = CODECS.get(route.format.input.type, JsonCodec)
         new(route.schema, MAX_EVENT_BYTES, LARGEST_MESSAGE, PersonKey.random()).decode(nothing)

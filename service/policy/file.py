@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 
 from microdata import Show
 from privacy import ATTACKS
-from service.codec import DEFAULT_FORMAT, JSON_SCHEMA, format_names
+from service.codec import AVRO, DEFAULT_FORMAT, JSON_SCHEMA, PROTOBUF, format_names
 from service.kafka.partitioners import Partitioner
 
 DEFAULT = "records"
@@ -64,7 +64,12 @@ class TopicFormatSection(Section):
         description="file with the schema: records have nothing in front of them then, and no registry is asked",
     )
     subject: FieldName | None = Field(None, description="where the registry has the schemas; TOPIC-value if left out")
-    record: FieldName | None = Field(None, description="name of the input's records, where the topic has others too")
+    record: FieldName | None = Field(
+        None, description="of Avro: name of the input's records, where the topic has others too"
+    )
+    message: FieldName | None = Field(
+        None, description="of Protobuf: name of the input's messages; the first of the schema if left out"
+    )
     register_: bool = Field(
         default=True, alias="register", description="whether the output's schema is registered, or has to be there"
     )
@@ -72,10 +77,12 @@ class TopicFormatSection(Section):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.type == DEFAULT_FORMAT and self.model_fields_set != {"type"}:
-            raise PydanticCustomError("format", "json has no schema: leave schema, subject, record and register out")
-        if self.type == JSON_SCHEMA and not {self.schema_, self.record} <= {None}:
-            reason = "documents are read as JSON, whatever their schema says: leave schema and record out"
+            raise PydanticCustomError("format", "json has no schema: leave everything but type out")
+        if self.type == JSON_SCHEMA and not {self.schema_, self.record, self.message} <= {None}:
+            reason = "documents are read as JSON, whatever their schema says: leave schema, record and message out"
             raise PydanticCustomError("format", reason)
+        if (self.type == AVRO and self.message) or (self.type == PROTOBUF and self.record):
+            raise PydanticCustomError("format", "Avro has records and Protobuf has messages: name the right one")
         if self.schema_ is not None and self.subject is not None:
             raise PydanticCustomError("format", "a schema comes from a file or from a subject; leave one of them out")
         return self

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from base64 import b64encode
+
 from service.codec import Format, TopicFormat
 from service.policy.data import Beside
 from service.policy.errors import PolicyProblem
@@ -9,6 +12,8 @@ from service.policy.file import FormatSection, TopicFormatSection
 
 _MOST_BYTES = 1 << 20
 """Of a schema."""
+_CONTROL = re.compile(rb"[\0-\x08\x0e-\x1f]")
+"""What no text has."""
 
 
 def format_of(given: str | FormatSection, beside: Beside, problems: list[PolicyProblem]) -> Format:
@@ -33,7 +38,7 @@ def _topic_format(
             problems.append(
                 PolicyProblem(f"{at}.schema", "no such file beside the policy, or above 1 MB", given.schema_)
             )
-    return TopicFormat(given.type, text, given.subject, given.record, given.register_)
+    return TopicFormat(given.type, text, given.subject, given.record or given.message, given.register_)
 
 
 def _text(name: str, beside: Beside) -> str | None:
@@ -42,6 +47,14 @@ def _text(name: str, beside: Beside) -> str | None:
         return (beside.sent or {}).get(name)
     path = beside.base / name
     try:
-        return path.read_text("utf-8") if path.stat().st_size <= _MOST_BYTES else None
-    except (OSError, UnicodeDecodeError):
+        data = path.read_bytes() if path.stat().st_size <= _MOST_BYTES else None
+    except OSError:
+        return None
+    if data is None:
+        return None
+    if _CONTROL.search(data):
+        return b64encode(data).decode()  # a compiled schema: this is how registries have it as a text
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
         return None

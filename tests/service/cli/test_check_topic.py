@@ -57,4 +57,4 @@ def test_a_policy_whose_fields_are_there_is_usable(tmp_path: Path, registry: Fak
 def test_a_topic_of_json_has_no_schema(tmp_path: Path) -> None:
     status, said = checked(tmp_path, "json")
     assert status != 0
-    assert "only an input of avro has a schema to look at" in said
+    assert "only an input of avro or protobuf has a schema to look at" in said

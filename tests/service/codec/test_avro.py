@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from microdata import Boxes, Category, Hierarchy, Reason, Schema, SchemaError
 from service.codec import JsonCodec, Leaving, avro_schema
 from service.codec._avro_kernels import scan
-from service.codec.avro import AvroDecoder, RegistrySchemas, nothing_found, record_of
+from service.codec._found import nothing_found
+from service.codec.avro import AvroDecoder, RegistrySchemas, record_of
 from service.registry import Registered, RegistryError
 from tests.service.codec.avro_world import HOME, ITEM, SCHEMA, Batch, decoder, order, read, record, refusals, written
 

@@ -12,7 +12,8 @@ import pytest
 
 from microdata import Boxes, Category, Hierarchy, Number, Schema, SchemaError
 from service.codec import JsonCodec, Leaving
-from service.codec.avro_messages import AvroMessages, derived_schema, largest_row
+from service.codec.avro_messages import AvroMessages, derived_schema
+from service.codec.binary_messages import largest_row
 from service.codec.json_messages import JSON_VALUE
 from tests.service.codec.avro_world import read
 

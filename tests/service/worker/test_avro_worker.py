@@ -230,7 +230,7 @@ def test_schemas_in_files_need_no_registry(tmp_path: Any, monkeypatch: pytest.Mo
             r"stream\.format\.input\.schema: no such file beside the policy",
         ),
         ("{inputs: avro}", "inputs"),
-        ("{input: {type: json-schema, record: Order}}", "leave schema and record out"),
+        ("{input: {type: json-schema, record: Order}}", "leave schema, record and message out"),
     ],
 )
 def test_formats_that_cannot_be_meant_are_refused(topics: str, complaint: str) -> None:

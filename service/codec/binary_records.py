@@ -1,0 +1,242 @@
+"""Binary records of which a schema says where fields are: what readers of Avro and of Protobuf have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Generic, TypeAlias, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from microdata import PersonKey, PersonSource, Reason, Schema
+from microdata.columns import is_text, is_valid, texts
+from microdata.encoding import encode_layers
+from service.codec._found import Found, found_of
+from service.codec._json_kernels import gather
+from service.codec.events import WHOLE_RECORD, Events, Records, Refused, refused_records
+
+PREFIX = 5
+"""Bytes in front of a record: a zero and the id of its schema."""
+_MOST_PLANS = 1_024
+_STRANGE = pa.duration("s")
+"""The type of a column whose values are of no use: whoever encodes it says so."""
+Bytes: TypeAlias = NDArray[np.uint8]
+Head = TypeVar("Head", int, bytes)
+"""What stands in front of a record and says of which schema it is."""
+Plan = TypeVar("Plan")
+"""How records of one schema are read."""
+
+
+class BinaryDecoder(ABC, Generic[Head, Plan]):
+    """Records above `max_bytes`, and rows whose public texts take more than `largest_row` bytes, are refused."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        public: Mapping[str, pa.DataType],
+        max_bytes: int,
+        largest_row: int,
+        person_key: PersonKey | None = None,
+    ) -> None:
+        self._person_key = person_key or PersonKey.random()
+        self.fields = tuple(schema.fields())
+        """Those that are declared."""
+        self.public = public
+        """Of each public field the type of its column."""
+        self._max_bytes = max_bytes
+        self._largest_row = largest_row
+        self._encoded = replace(schema, public=())
+        self._by_key = schema.person is PersonSource.KEY
+        self._plans: OrderedDict[Head, Plan | Reason] = OrderedDict()
+
+    @abstractmethod
+    def heads(
+        self, data: Bytes, begins: NDArray[np.int64], ends: NDArray[np.int64], why: NDArray[np.int8]
+    ) -> tuple[dict[Head, NDArray[np.int64]], NDArray[np.int64]]:
+        """The rows of each head, and where records begin behind it; records without one are noted."""
+
+    @abstractmethod
+    def new_plan(self, head: Head) -> Plan | Reason:
+        """How records with this head are read, or why they are refused."""
+
+    @abstractmethod
+    def scan(
+        self, data: Bytes, begins: NDArray[np.int64], ends: NDArray[np.int64], plan: Plan
+    ) -> tuple[Found, NDArray[np.bool_]]:
+        """What is found in records, and which of them are as their schema says."""
+
+    @abstractmethod
+    def layers(self, name: str, place: int, data: Bytes, found: Found, plan: Plan) -> list[pa.Array]:
+        """The values of a declared field, a column for each type that they may have."""
+
+    def decode(self, batch: Records) -> Events:
+        """Rows and refusals of one batch."""
+        values = batch.values
+        lengths = np.fromiter((-1 if value is None else len(value) for value in values), np.int64, len(values))
+        fits = (lengths >= 0) & (lengths <= self._max_bytes)
+        if not fits.all():
+            values = [value if fit else b"" for value, fit in zip(values, fits.tolist(), strict=True)]
+        data = np.frombuffer(b"".join(values), np.uint8)  # type: ignore[arg-type] # what is None does not fit
+        ends = np.cumsum(np.where(fits, lengths, 0))
+        begins = ends - np.where(fits, lengths, 0)
+        why = np.where(fits, 0, np.where(lengths < 0, Reason.TOMBSTONE, Reason.TOO_LARGE)).astype(np.int8)
+        heads, begins = self.heads(data, begins, ends, why)
+        parts = []
+        for head, rows in heads.items():
+            plan = self.plan(head)
+            if isinstance(plan, Reason):
+                why[rows] = plan
+                continue
+            found, taken = self.scan(data, begins[rows], ends[rows], plan)
+            if not taken.all():
+                why[rows[~taken]] = Reason.MALFORMED
+                rows, found = rows[taken], found_of(found, taken)  # noqa: PLW2901 - the rest of them
+            keys = [batch.keys[row] for row in rows.tolist()] if self._by_key else None
+            parts.append(self.rows(data, found, plan, batch.offsets[rows], keys))
+        refused = [
+            Refused(int(batch.offsets[row]), WHOLE_RECORD, Reason(int(why[row])))
+            for row in np.flatnonzero(why).tolist()
+        ]
+        if len(parts) == 1 and not refused:
+            return parts[0]
+        return Events.merged(parts or [self._nothing()], refused)
+
+    def plan(self, head: Head) -> Plan | Reason:
+        """How records with this head are read. What the registry does not know is asked again: it may by then."""
+        found = self._plans.get(head)
+        if found is None:
+            found = self.new_plan(head)
+            if found is Reason.UNKNOWN_SCHEMA:
+                return found
+            self._plans[head] = found
+            if len(self._plans) > _MOST_PLANS:
+                self._plans.popitem(last=False)
+        return found
+
+    def _nothing(self) -> Events:
+        columns = {name: [pa.nulls(0)] for name in self._encoded.fields()}
+        table = encode_layers(self._encoded, columns, 0, [], person_key=self._person_key).table
+        public = tuple(pa.nulls(0, kind) for kind in self.public.values())
+        return Events(np.empty(0, np.int64), table.persons, table.quasi, table.sensitive, public, [])
+
+    def rows(
+        self, data: Bytes, found: Found, plan: Plan, offsets: NDArray[np.int64], keys: list[bytes | None] | None
+    ) -> Events:
+        """The events of records in which this was found."""
+        layers = {name: self.layers(name, place, data, found, plan) for place, name in enumerate(self.fields)}
+        encoded = encode_layers(
+            self._encoded,
+            {name: layers[name] for name in self._encoded.fields()},
+            len(offsets),
+            keys,
+            person_key=self._person_key,
+            positions=offsets,
+        )
+        refused = refused_records(encoded.refusals, offsets)
+        good = np.zeros(len(offsets), bool)
+        good[encoded.rows] = True
+        public = {}
+        for name, kind in self.public.items():
+            public[name], reasons = _published(layers[name], kind)
+            wrong = np.flatnonzero(good & (reasons > 0))
+            refused += [Refused(int(offsets[row]), name, Reason(int(reasons[row]))) for row in wrong]
+            good[wrong] = False
+        wide = good & (_widths(public.values(), len(offsets)) > self._largest_row)
+        refused += [Refused(int(offsets[row]), WHOLE_RECORD, Reason.TOO_LARGE) for row in np.flatnonzero(wide)]
+        good &= ~wide
+        table, kept = encoded.table, good[encoded.rows]
+        return Events(
+            offsets[good],
+            table.persons[kept],
+            table.quasi[kept],
+            table.sensitive[kept],
+            tuple(column.filter(pa.array(good)) for column in public.values()),
+            sorted(refused, key=lambda one: one.offset),
+        )
+
+
+def ids_in_front(
+    data: Bytes, begins: NDArray[np.int64], ends: NDArray[np.int64], why: NDArray[np.int8]
+) -> NDArray[np.int64]:
+    """The id in front of each record; what has none is noted."""
+    long_enough = ends - begins >= PREFIX
+    numbers, at = np.zeros(len(begins), np.int64), begins[long_enough]
+    whole = np.zeros(len(at), np.int64)
+    for byte in range(1, PREFIX):
+        whole = (whole << 8) | data[at + byte]
+    numbers[long_enough] = whole
+    marked = np.zeros(len(begins), bool)
+    marked[long_enough] = data[at] == 0
+    why[(why == 0) & ~marked] = Reason.MALFORMED
+    return numbers
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+def gathered(
+    data: Bytes, begins: NDArray[np.int64], ends: NDArray[np.int64], there: NDArray[np.bool_], *, text: bool
+) -> pa.Array:
+    """Bytes as a column, null where they are not there; as texts where they should be and all of them are."""
+    offsets, joined = gather(data, begins, ends)
+    buffers = [bits(there), pa.py_buffer(offsets), pa.py_buffer(joined)]
+    column = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(there), buffers)
+    if not text:
+        return column
+    try:
+        return column.cast(pa.large_string())
+    except pa.ArrowInvalid:  # else somebody says which are not
+        return column
+
+
+def strange(there: NDArray[np.bool_]) -> pa.Array:
+    """A column of values that are of no use."""
+    return pa.array(np.zeros(len(there), np.int64), _STRANGE, mask=~there)
+
+
+def bits(there: NDArray[np.bool_]) -> pa.Buffer:
+    """Which values of a column there are."""
+    return pa.py_buffer(np.packbits(there, bitorder="little"))
+
+
+_PROMOTED = {
+    pa.int32(): {pa.int64(), pa.float32(), pa.float64()},
+    pa.int64(): {pa.float32(), pa.float64()},
+    pa.float32(): {pa.float64()},
+    pa.large_string(): {pa.large_binary()},
+}
+"""What a type is read as besides itself; bytes are read as texts where they are some."""
+
+
+def _published(layers: list[pa.Array], kind: pa.DataType) -> tuple[pa.Array, NDArray[np.int8]]:
+    """Public values as one column of this type, and reasons for those that are not of it."""
+    rows = len(layers[0])
+    column, reasons = pa.nulls(rows, kind), np.zeros(rows, np.int8)
+    for layer in layers:
+        if pa.types.is_null(layer.type):
+            continue
+        own = layer
+        if kind == pa.large_string() and layer.type == pa.large_binary():
+            own, why = texts(layer)
+            own, reasons = own.cast(kind), np.maximum(reasons, why)
+        elif layer.type != kind and kind in _PROMOTED.get(layer.type, set()):
+            own = layer.cast(kind, safe=False)
+        if own.type == kind:
+            column = pc.coalesce(column, own) if column.null_count < rows else own
+        else:
+            reasons[is_valid(layer)] = Reason.WRONG_TYPE
+    return column, reasons
+
+
+def _widths(columns: Iterable[pa.Array], rows: int) -> NDArray[np.int64]:
+    """Bytes of the public values of each row."""
+    widths = np.zeros(rows, np.int64)
+    for column in columns:
+        if is_text(column.type):
+            widths += pc.fill_null(pc.binary_length(column), 0).to_numpy()
+    return widths

@@ -1,0 +1,270 @@
+"""Protobuf: from records to encoded rows, a batch at a time.
+
+Each record is read as its own schema says, the one whose id is in front of it, with the message that it is. Declared
+fields are found by their names there; what a record carries beyond them is passed over. The newest schema of the
+topic's subject when the stream starts says which type a public field has.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from microdata import PersonKey, Reason, Schema, SchemaError
+from service.codec import protobuf_schema
+from service.codec._found import Found, nothing_found
+from service.codec._protobuf_kernels import DEFAULT, VALUE, heads, scan
+from service.codec.avro_schema import RANGES
+from service.codec.binary_records import BinaryDecoder, Bytes, gathered, strange
+from service.codec.protobuf_schema import MOMENT, Leaf, Plan, arrow_type, message_of, path_of
+from service.codec.protobuf_text import unescaped
+from service.codec.protobuf_types import Enum, Field, File, Message, ProtobufSchemaError
+from service.registry import Registry, RegistryError
+
+KIND = "PROTOBUF"
+"""As registries say it."""
+FIRST_MESSAGE = b"\0"
+"""Between the id and a record of the first message of its schema."""
+_ID = 4
+_MOST_FILES = 256
+_SECOND, _MOST_NANOS = 1_000_000, 999_999_999
+
+
+class Schemas(Protocol):
+    """Where the schemas of a topic's records come from."""
+
+    prefixed: bool
+    """Whether a record begins with the id of its schema and the place of its message there."""
+
+    def reader(self) -> Message:
+        """The message that tells what fields mean."""
+
+    def writer(self, number: int, path: tuple[int, ...]) -> Message | Reason:
+        """The message at this place of the schema with this id, or why its records are refused."""
+
+
+class OneMessage:
+    """Records of one message, without anything in front of them."""
+
+    prefixed = False
+
+    def __init__(self, text: str, name: str | None, source: str) -> None:
+        self._message = read_message(text, name, source)
+
+    def reader(self) -> Message:
+        """That message."""
+        return self._message
+
+    def writer(self, number: int, path: tuple[int, ...]) -> Message | Reason:
+        """That message."""
+        del number, path
+        return self._message
+
+
+class RegistryMessages:
+    """Records in Confluent's wire format, of one message in however many versions."""
+
+    prefixed = True
+
+    def __init__(self, registry: Registry, subject: str, message: str | None = None) -> None:
+        self._registry = registry
+        self._subject = subject
+        self._name = message
+        self._files: OrderedDict[int, File | Reason] = OrderedDict()
+
+    def reader(self) -> Message:
+        """The one of the newest schema of the subject."""
+        newest = self._registry.newest(self._subject)
+        if newest is None:
+            raise RegistryError(
+                f"the schema registry at {self._registry.name} has no subject {self._subject!r} yet",
+                "REGISTRY_NO_SUBJECT",
+            )
+        if newest.kind != KIND:
+            raise SchemaError(f"subject {self._subject!r} is not of Protobuf", given=newest.kind)
+        found = read_message(newest.text, self._name, f"subject {self._subject!r}", newest.references)
+        self._name = self._name or found.full_name
+        return found
+
+    def writer(self, number: int, path: tuple[int, ...]) -> Message | Reason:
+        """The one at this place of the schema with this id."""
+        file = self._files.get(number) or self._file(number)
+        if isinstance(file, Reason):
+            return file
+        found = file.at(path)
+        is_ours = found is not None and self._name in {found.full_name, found.own_name()}
+        return found if found is not None and is_ours else Reason.OTHER_SCHEMA
+
+    def _file(self, number: int) -> File | Reason:
+        registered = self._registry.by_id(number)
+        if registered is None:
+            return Reason.UNKNOWN_SCHEMA
+        found: File | Reason = Reason.OTHER_SCHEMA
+        if registered.kind == KIND:
+            try:
+                found = protobuf_schema.parse(registered.text, registered.references)
+            except ProtobufSchemaError:
+                found = Reason.OTHER_SCHEMA
+        self._files[number] = found
+        if len(self._files) > _MOST_FILES:
+            self._files.popitem(last=False)
+        return found
+
+
+def read_message(text: str, name: str | None, source: str, references: tuple[str, ...] = ()) -> Message:
+    """The message of this name in a schema, the first where none is asked for."""
+    try:
+        return message_of(protobuf_schema.parse(text, references), name)
+    except ProtobufSchemaError as error:
+        raise SchemaError(f"the Protobuf schema of {source} {error}") from None
+
+
+def complaints(message: Message, schema: Schema) -> Iterator[tuple[str, str]]:
+    """Declared fields that a message does not have, or not in a form that can be used, and why."""
+    for name in schema.fields():
+        path = path_of(message, name)
+        why = "the topic's schema has no such field" if path is None else protobuf_schema.complaint(path)
+        if why is not None:
+            yield name, why
+
+
+class ProtobufDecoder(BinaryDecoder[bytes, Plan]):
+    """Records of Protobuf, each read by the schema whose id it carries."""
+
+    def __init__(
+        self, schema: Schema, schemas: Schemas, max_bytes: int, largest_row: int, person_key: PersonKey | None = None
+    ) -> None:
+        self._schemas = schemas
+        self._reader = schemas.reader()
+        for name, complaint in complaints(self._reader, schema):
+            raise SchemaError(complaint, at=name)
+        public = {name: arrow_type(path[-1]) for name in schema.public if (path := path_of(self._reader, name))}
+        super().__init__(schema, public, max_bytes, largest_row, person_key)
+
+    def heads(
+        self, data: Bytes, begins: NDArray[np.int64], ends: NDArray[np.int64], why: NDArray[np.int8]
+    ) -> tuple[dict[bytes, NDArray[np.int64]], NDArray[np.int64]]:
+        """The id and the place of the message in front."""
+        if not self._schemas.prefixed:
+            return {b"": np.flatnonzero(why == 0)}, begins
+        keys, after = heads(data, begins, ends)
+        why[(why == 0) & (after < 0)] = Reason.MALFORMED
+        good = np.flatnonzero(why == 0)
+        keys = keys[good]
+        if len(good) and (keys == keys[0]).all():
+            return {keys[0].tobytes(): good}, after
+        found, which = np.unique(keys.view(f"V{keys.shape[1]}")[:, 0], return_inverse=True)
+        return {key.tobytes(): good[which == place] for place, key in enumerate(found)}, after
+
+    def new_plan(self, head: bytes) -> Plan | Reason:
+        """By the message that this schema has at this place."""
+        number, path = int.from_bytes(head[:_ID], "big"), head[_ID : _ID + head[-1]] if head else b""
+        writer = self._schemas.writer(number, place_of(path))
+        return writer if isinstance(writer, Reason) else protobuf_schema.plan(writer, self.fields)
+
+    def scan(
+        self, data: Bytes, begins: NDArray[np.int64], ends: NDArray[np.int64], plan: Plan
+    ) -> tuple[Found, NDArray[np.bool_]]:
+        """What is found, and which records are whole."""
+        found = nothing_found(plan.slots, len(begins))
+        return found, scan(data, begins, ends, plan.program, found)
+
+    def layers(self, name: str, place: int, data: Bytes, found: Found, plan: Plan) -> list[pa.Array]:
+        """The values of a field, and what stands in for those that are not there."""
+        del place
+        leaf, rows = plan.leaves.get(name), found.choice.shape[1]
+        if leaf is None:
+            path = path_of(self._reader, name)
+            default = None if path is None else default_of(path[-1])
+            return [pa.nulls(rows) if default is None else default.take(pa.array(np.zeros(rows, np.int64)))]
+        choice = found.choice[leaf.slot]
+        layers = [*_columns(leaf, data, found, choice == VALUE)]
+        if leaf.field.default is not None and (absent := choice == DEFAULT).any():
+            default = default_of(leaf.field)
+            if default is not None:
+                layers.append(default.take(pa.array(np.zeros(rows, np.int64), mask=~absent)))
+        return layers
+
+
+def place_of(path: bytes) -> tuple[int, ...]:
+    """The numbers that lead to a message: how many, then each; a zero alone leads to the first."""
+    numbers, value, shift = [], 0, 0
+    for byte in path:
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            numbers.append((value >> 1) ^ -(value & 1))
+            value = shift = 0
+    return tuple(numbers[1:]) or (0,)
+
+
+def warm_up() -> None:
+    """Read a record without any value, so that what reads is compiled."""
+    message = read_message('syntax = "proto3"; message Nothing { string a = 1; }', None, "a warm-up")
+    plan, data = protobuf_schema.plan(message, ["a"]), np.frombuffer(b"\0\0", np.uint8)
+    place = np.zeros(1, np.int64)
+    scan(data, place, place, plan.program, nothing_found(1, 1))
+    heads(data, place, place + 1)
+    gathered(data, place, place, place == 0, text=True)
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+def _columns(leaf: Leaf, data: Bytes, found: Found, there: NDArray[np.bool_]) -> Iterator[pa.Array]:
+    """Values of one field, null where they are not there. Texts are bytes still where not all of them are UTF-8."""
+    field, begins = leaf.field, found.begins[leaf.slot]
+    kind: Any = arrow_type(field)
+    if kind == MOMENT:
+        nanos = found.begins[leaf.nanos]
+        least, most = (each // _SECOND for each in RANGES["timestamp-micros"])
+        fits = (least <= begins) & (begins <= most) & (nanos >= 0) & (nanos <= _MOST_NANOS)
+        moments = np.where(fits, begins, 0) * _SECOND + nanos // 1_000
+        yield pa.array(moments, mask=~(there & fits)).view(kind)
+        if (there & ~fits).any():
+            yield strange(there & ~fits)
+    elif field.kind in {"string", "bytes"}:
+        ends = np.where(there, found.ends[leaf.slot], 0)
+        yield gathered(data, np.where(there, begins, 0), ends, there, text=field.kind == "string")
+    elif isinstance(field.type, Enum):
+        numbers = np.array(sorted(field.type.names), np.int64)
+        place = np.minimum(np.searchsorted(numbers, begins), max(len(numbers) - 1, 0))
+        known = there & (numbers[place] == begins) if len(numbers) else np.zeros(len(there), bool)
+        names = pa.array([field.type.names[number] for number in numbers.tolist()], pa.large_string())
+        yield names.take(pa.array(place, mask=~known))
+        if (there & ~known).any():  # a number that has no name in this schema
+            yield strange(there & ~known)
+    elif field.kind in {"float", "double"}:
+        yield pa.array(found.numbers[leaf.slot].astype(kind.to_pandas_dtype()), kind, mask=~there)
+    elif field.kind == "bool":
+        yield pa.array(begins.astype(bool), mask=~there)
+    else:
+        yield pa.array(begins.astype(kind.to_pandas_dtype()), kind, mask=~there)
+
+
+def default_of(field: Field) -> pa.Array | None:
+    """What a schema of proto2 says that stands in for a field, as a column of one value."""
+    if field.default is None:
+        return None
+    kind, said = arrow_type(field), field.default
+    value: Any = said
+    try:
+        match field.kind:
+            case "string" | "bytes":
+                value = unescaped(said)
+            case "bool":
+                value = {"true": True, "false": False}[said]
+            case "float" | "double":
+                value = float(said)
+            case "enum":
+                pass
+            case _:
+                value = int(said, 0)
+        return pa.array([value], kind)
+    except (pa.ArrowException, ValueError, KeyError, OverflowError):
+        return None

@@ -1,0 +1,149 @@
+"""Reads compiled schemas of Protobuf: a file's descriptor as some clients register it, or a set of them in a file."""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+from service.codec.protobuf_types import SCALARS, Enum, Field, File, Message, ProtobufSchemaError, check_message
+
+_DEEPEST = 32
+_REPEATED, _MAP_ENTRY = 3, 7
+_TAGS, _FIELD_META = 3, 1088
+"""Of `confluent.Meta`, and where it is among the options of a field."""
+_Fields: TypeAlias = Mapping[int, list[Any]]
+
+
+def parse_descriptors(data: bytes) -> list[File]:
+    """What a descriptor or a set of them declares, in its order."""
+    whole = _fields(data)
+    # A file has a name, and is a descriptor of more than that; a set has nothing but files.
+    inner = whole[1] if set(whole) == {1} else [data]
+    return [_file(_fields(_bytes(each))) for each in inner]
+
+
+def _fields(data: bytes) -> _Fields:
+    """The values of each field number of a message."""
+    found: dict[int, list[Any]] = defaultdict(list)
+    for number, value in _walk(data):
+        found[number].append(value)
+    return found
+
+
+def _walk(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        match tag & 7:
+            case 0:
+                value, at = _varint(data, at)
+                yield tag >> 3, value
+                continue
+            case 1 | 5:
+                size = 8 if tag & 7 == 1 else 4
+            case 2:
+                size, at = _varint(data, at)
+            case _:
+                raise ProtobufSchemaError("is not a descriptor of Protobuf")
+        if at + size > len(data):
+            raise ProtobufSchemaError("is a descriptor that is cut off")
+        if tag & 7 == 2:
+            yield tag >> 3, data[at : at + size]
+        at += size
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        if at >= len(data):
+            break
+        value |= (data[at] & 127) << shift
+        at += 1
+        if data[at - 1] < 128:
+            return value, at
+    raise ProtobufSchemaError("is not a descriptor of Protobuf")
+
+
+def _bytes(value: Any) -> bytes:
+    if not isinstance(value, bytes):
+        raise ProtobufSchemaError("is not a descriptor of Protobuf")
+    return value
+
+
+def _text(fields: _Fields, number: int) -> str:
+    try:
+        return _bytes(fields[number][-1]).decode() if number in fields else ""
+    except UnicodeDecodeError:
+        raise ProtobufSchemaError("is not a descriptor of Protobuf") from None
+
+
+def _number(fields: _Fields, number: int) -> int:
+    value = fields[number][-1] if number in fields else 0
+    if not isinstance(value, int):
+        raise ProtobufSchemaError("is not a descriptor of Protobuf")
+    (signed,) = struct.unpack("<i", struct.pack("<I", value & 0xFFFFFFFF))
+    return int(signed)
+
+
+def _file(fields: _Fields) -> File:
+    syntax = _text(fields, 12)
+    if syntax not in {"", "proto2", "proto3"}:
+        raise ProtobufSchemaError("is of an edition; proto2 and proto3 are understood")
+    made = File(_text(fields, 2))
+    for each in fields.get(5, ()):
+        _enum(_fields(_bytes(each)), made.package, made)
+    for each in fields.get(4, ()):
+        message = _message(_fields(_bytes(each)), made.package, made, syntax == "proto3", 0)
+        made.messages.append(message)
+    return made
+
+
+def _full(fields: _Fields, scope: str) -> str:
+    name = _text(fields, 1)
+    if not name:
+        raise ProtobufSchemaError("is not a descriptor of Protobuf")
+    return f"{scope}.{name}" if scope else name
+
+
+def _message(fields: _Fields, scope: str, file: File, new: bool, depth: int) -> Message:
+    if depth >= _DEEPEST:
+        raise ProtobufSchemaError("is nested too deeply")
+    made = Message(_full(fields, scope))
+    file.add(made)
+    for each in fields.get(4, ()):
+        _enum(_fields(_bytes(each)), made.full_name, file)
+    for each in fields.get(3, ()):
+        inner = _fields(_bytes(each))
+        message = _message(inner, made.full_name, file, new, depth + 1)
+        if not (7 in inner and _number(_fields(_bytes(inner[7][-1])), _MAP_ENTRY)):
+            made.messages.append(message)
+    oneofs = [_text(_fields(_bytes(each)), 1) for each in fields.get(8, ())]
+    made.fields = [_field(_fields(_bytes(each)), oneofs, new) for each in fields.get(2, ())]
+    check_message(made)
+    return made
+
+
+def _field(fields: _Fields, oneofs: list[str], new: bool) -> Field:
+    kind, oneof = _number(fields, 5), _number(fields, 9)
+    if not 1 <= kind <= len(SCALARS) or not _text(fields, 1) or not 0 <= oneof <= len(oneofs):
+        raise ProtobufSchemaError("is not a descriptor of Protobuf")
+    made = Field(_text(fields, 1), _number(fields, 3), SCALARS[kind - 1], _text(fields, 6))
+    optional = _number(fields, 17) != 0  # a oneof of its own, which nobody has written
+    made.oneof = oneofs[oneof] if 9 in fields and oneof < len(oneofs) and not optional else ""
+    made.repeated = _number(fields, 4) == _REPEATED
+    made.present = not made.repeated and (not new or optional or bool(made.oneof))
+    made.default = _text(fields, 7) if 7 in fields else None
+    options = _fields(_bytes(fields[8][-1])) if 8 in fields else {}
+    for meta in options.get(_FIELD_META, ()):
+        made.tags += tuple(_bytes(tag).decode("utf-8", "replace") for tag in _fields(_bytes(meta)).get(_TAGS, ()))
+    return made
+
+
+def _enum(fields: _Fields, scope: str, file: File) -> None:
+    made = Enum(_full(fields, scope))
+    file.add(made)
+    for each in fields.get(2, ()):
+        value = _fields(_bytes(each))
+        made.names.setdefault(_number(value, 2), _text(value, 1))

@@ -1,0 +1,139 @@
+"""A worker on topics of Protobuf, through a registry or with schemas in files."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.policy import PolicyError, load_policy
+from service.registry import SchemaConflictError
+from service.worker.settings import WorkerSettings
+from service.worker.stream import stream_of
+from service.worker.warmup import warm_up
+from tests.service.codec.protobuf_world import classes, compiled, order, order_text, written
+from tests.service.registry.fake_registry import FakeRegistry
+from tests.service.worker.paper_kafka import Paper
+from tests.service.worker.test_avro_worker import (
+    POLICY,
+    cycle,
+    feed,
+    letters,
+    messages,
+    policy_of,
+    registry,
+    run,
+    worker_of,
+)
+
+__all__ = ["registry"]
+FIRST = order_text()
+SECOND = order_text("string colour = 9; string traceparent = 10;")
+
+
+def framed(number: int, text: str, value: dict[str, Any]) -> bytes:
+    return b"\0" + number.to_bytes(4, "big") + b"\0" + written(text, value)
+
+
+@pytest.fixture
+def known(registry: FakeRegistry) -> tuple[FakeRegistry, int]:
+    registry.subjects.clear()
+    return registry, registry.add("raw-value", FIRST, "PROTOBUF")
+
+
+def clusters(paper: Any, known: FakeRegistry) -> list[Any]:
+    """What left, as the schema that was registered for it says."""
+    (number,) = known.subjects["safe-value"]
+    assert known.schemas[number]["schemaType"] == "PROTOBUF"
+    prefix = b"\0" + number.to_bytes(4, "big") + b"\0"
+    assert all(message.startswith(prefix) for message in messages(paper))
+    read = classes(known.schemas[number]["schema"])["portcullis.safe.Cluster"].FromString
+    return [read(message[len(prefix) :]) for message in messages(paper)]
+
+
+def test_records_of_two_schemas_leave_as_one_and_nothing_else_leaves(known: tuple[FakeRegistry, int]) -> None:
+    fake, first = known
+    paper = Paper(1)
+    worker = worker_of(policy_of("protobuf"), paper)
+    feed(paper, *(framed(first, FIRST, order(n)) for n in range(3)))
+    second = fake.add("raw-value", SECOND, "PROTOBUF")
+    extra = {"colour": "marked-red", "traceparent": "00-marked-trace"}
+    feed(paper, *(framed(second, SECOND, order(n, **extra)) for n in range(3, 6)))
+    good = framed(first, FIRST, order(8))
+    feed(paper, b"{}", framed(99, FIRST, order(7)), good[:-1], good[:5] + b"\x02\x02" + good[6:])
+    cycle(worker, 3)
+    worker._finish()
+    worker.close()
+    found = clusters(paper, fake)
+    rows = [row for cluster in found for row in cluster.rows]
+    assert sorted(row.amount - 2**40 for row in rows) == [*range(6)]
+    assert {row.note for row in rows} == {f"n{n}" for n in range(6)}
+    assert all(len(cluster.rows) >= 2 and cluster.generalization.age.high < 6 for cluster in found)
+    assert [reason for _, _, reason in letters(paper)] == ["malformed", "unknown_schema", "malformed", "other_schema"]
+    # Neither fields that nobody declared, nor the ids of the input's schemas: all have the id of the output's.
+    assert not any(b"marked" in message for message in messages(paper))
+    assert second not in fake.subjects["safe-value"]
+
+
+def test_while_the_registry_is_away_nothing_is_lost(known: tuple[FakeRegistry, int]) -> None:
+    fake = known[0]
+    paper = Paper(1)
+    worker = worker_of(policy_of("protobuf"), paper)
+    second = fake.add("raw-value", SECOND, "PROTOBUF")
+    fake.mood = "500"
+    feed(paper, *(framed(second, SECOND, order(n)) for n in range(4)))
+    cycle(worker, 2)
+    assert "asking the schema registry" in (worker.metrics.unready() or "")
+    assert not letters(paper)
+    fake.mood = ""
+    cycle(worker, 3)
+    worker._finish()
+    worker.close()
+    assert sum(len(cluster.rows) for cluster in clusters(paper, fake)) == 4
+
+
+def test_it_mixes_with_other_formats(known: tuple[FakeRegistry, int]) -> None:
+    fake, first = known
+    paper = run(policy_of("{input: protobuf}"), *(framed(first, FIRST, order(n)) for n in range(4)))
+    assert all(message.startswith(b'{"cluster"') for message in messages(paper))
+    run(policy_of("{input: protobuf, output: avro}"), *(framed(first, FIRST, order(n)) for n in range(4)))
+    assert fake.schemas[fake.subjects["safe-value"][0]]["schemaType"] == "AVRO"
+    fake.subjects.pop("safe-value")
+    values = [b'{"who": "a%d", "age": %d, "item": "x", "amount": [1], "note": null}' % (n, n) for n in range(4)]
+    paper = run(policy_of("{output: protobuf}"), *values)
+    assert {row.amount for cluster in clusters(paper, fake) for row in cluster.rows} == {"[1]"}
+
+
+@pytest.mark.parametrize("as_set", [False, True])
+def test_schemas_in_files_need_no_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_set: bool) -> None:
+    monkeypatch.delenv("PORTCULLIS_REGISTRY_URL", raising=False)
+    (tmp_path / "in").write_bytes(compiled(FIRST).SerializeToString() if as_set else FIRST.encode())
+    (tmp_path / "out.proto").write_text('syntax = "proto3"; message Nothing {}')
+    sides = "{input: {type: protobuf, schema: in, message: Order}, output: {type: protobuf, schema: out.proto}}"
+    (tmp_path / "policy.yaml").write_text(POLICY.replace("FORMAT", sides))
+    with pytest.raises(SchemaConflictError, match="must hold ") as told:
+        worker_of(load_policy(tmp_path / "policy.yaml"), Paper(1))
+    text = str(told.value).partition("must hold ")[2]
+    (tmp_path / "out.proto").write_text("// ours\n" + text)
+    paper = run(load_policy(tmp_path / "policy.yaml"), *(written(FIRST, order(n)) for n in range(4)))
+    read = classes(text)["portcullis.safe.Cluster"].FromString
+    assert sorted(row.amount - 2**40 for m in messages(paper) for row in read(m).rows) == [*range(4)]
+
+
+def test_a_schema_that_must_be_there_is_not_registered(known: tuple[FakeRegistry, int]) -> None:
+    policy = policy_of("{input: protobuf, output: {type: protobuf, subject: theirs, register: false}}")
+    with pytest.raises(SchemaConflictError, match="subject 'theirs' does not have the schema") as told:
+        worker_of(policy, Paper(1))
+    assert "theirs" not in known[0].subjects
+    known[0].add("theirs", str(told.value).partition("leaves: ")[2], "PROTOBUF")
+    worker_of(policy, Paper(1)).close()
+
+
+@pytest.mark.parametrize("side", ["{type: protobuf, record: Order}", "{type: avro, message: Order}"])
+def test_a_record_is_not_a_message(side: str) -> None:
+    with pytest.raises(PolicyError, match="name the right one"):
+        policy_of(f"{{input: {side}}}")
+
+
+def test_a_process_warms_up_for_protobuf_without_asking_anybody(registry: FakeRegistry) -> None:
+    warm_up(stream_of(policy_of("protobuf"), WorkerSettings()))
+    assert not registry.asked
