@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -122,6 +122,17 @@ class Proposal(Protocol):
 
     def write(self, directory: Path) -> Path:
         """Write the policy and what it names; nothing that is already there is replaced."""
+
+
+@dataclass(frozen=True)
+class TopicFacts:
+    """What is known of a topic beside its records."""
+
+    name: str
+    keyed: bool = False
+    """Whether its records have keys that come back, as those of persons do."""
+    tags: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What its schema says of fields, such as PII, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -273,6 +284,10 @@ class DataKind(ABC):
 
     def propose(self, sample: Sample, name: str) -> Proposal | None:  # noqa: ARG002 - for kinds that can
         """A policy for tables like this sample; None where it is not of this kind."""
+        return None
+
+    def propose_stream(self, sample: Sample, name: str, topic: TopicFacts) -> Proposal | None:  # noqa: ARG002 - as above
+        """A policy for a topic with records like this sample; None where it is not of this kind."""
         return None
 
     def beginning(self) -> str:

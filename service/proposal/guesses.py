@@ -23,6 +23,7 @@ from service.proposal.names import (
 )
 from service.proposal.persons import Persons, find_persons
 from service.proposal.profile import Kind, Profile
+from service.proposal.schema_tags import Tagged, tagged
 from service.proposal.structure import codes_tree, days_tree, look_coded, text_tree
 
 Role = Literal["person", "quasi", "sensitive", "left out"]
@@ -58,22 +59,28 @@ class Guess:
     """Rows of the sample without a value."""
 
 
-def guesses(columns: Sequence[Profile]) -> tuple[list[Guess], Persons]:
-    """One guess per column, in the order of the columns, and what is known about persons."""
+def guesses(columns: Sequence[Profile], tags: Mapping[str, Sequence[str]] | None = None) -> tuple[list[Guess], Persons]:
+    """One guess per column, in the order of the columns, and what is known about persons.
+
+    `tags` is what a schema says of columns: a company's own word goes before a guess.
+    """
     persons = find_persons(columns)
     last = columns[-1].name if columns else None
-    found = [_guess(column, persons, is_last=column.name == last) for column in columns]
+    found = [
+        _guess(column, persons, tagged(tags.get(column.name, ()) if tags else ()), is_last=column.name == last)
+        for column in columns
+    ]
     return _with_enough_rows(_named_apart(found), columns), persons
 
 
-def _guess(column: Profile, persons: Persons, *, is_last: bool) -> Guess:
+def _guess(column: Profile, persons: Persons, tag: Tagged, *, is_last: bool) -> Guess:
     name = column.name
     if name == persons.column:
         return Guess(name, "person", persons.reason, missing=column.missing)
-    why = _left_out(column, persons)
+    why = f"its schema tags it {tag.word}" if tag.role == "left out" else _left_out(column, persons)
     if why is not None:
         return Guess(name, "left out", why)
-    role: Role = "sensitive" if _is_sensitive(column, is_last=is_last) else "quasi"
+    role: Role = "sensitive" if tag.role == "sensitive" or _is_sensitive(column, is_last=is_last) else "quasi"
     if column.kind is Kind.DAY:
         guess = _days(column)
     elif names_key(name) or (names_place(name) and _is_code(column)):
@@ -82,7 +89,8 @@ def _guess(column: Profile, persons: Persons, *, is_last: bool) -> Guess:
         guess = _sensitive_number(column) if role == "sensitive" else _number(column)
     else:
         guess = _category(column, role)
-    return replace(guess, missing=column.missing)
+    said = f"its schema tags it {tag.word}; {guess.reason}" if tag.role == guess.role else guess.reason
+    return replace(guess, missing=column.missing, reason=said)
 
 
 def _left_out(column: Profile, persons: Persons) -> str | None:

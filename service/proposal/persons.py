@@ -37,6 +37,8 @@ class Persons:
     reason: str
     maybe: tuple[str, ...]
     """Other columns that repeat like keys, of which one may name them."""
+    key: bool = False
+    """Whether no column does, and the keys of a topic's records are taken for them."""
 
 
 def find_persons(columns: Sequence[Profile]) -> Persons:

@@ -7,7 +7,7 @@ import json
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 
 from microdata import DataError, Hierarchy, Sample
 from microdata.columns import field_column
+from service.policy.data import TopicFacts
 from service.proposal.guesses import Guess, guesses
 from service.proposal.persons import Persons
 from service.proposal.profile import Profile, profiles
+from service.proposal.stream import stream_lines
 
 FOLDER = "hierarchies"
 K = 5
@@ -57,22 +59,30 @@ class Proposal:
         return policy
 
 
-def propose(sample: Sample, name: str) -> Proposal:
-    """A policy for tables like this sample."""
+def propose(sample: Sample, name: str, topic: TopicFacts | None = None) -> Proposal:
+    """A policy for tables, or a topic, like this sample."""
     columns = profiles(sample.columns)
-    found, persons = guesses(columns)
+    found, persons = guesses(columns, topic.tags if topic else {})
     if not any(guess.role == "quasi" for guess in found):
         alone = "; there is one column: known delimiters are , ; tab and |" if len(columns) == 1 else ""
         raise DataError(f"no column looks like a quasi-identifier: nothing could be generalized{alone}")
     rest = _rows_left(found, columns)
     files = _file_names(found)
+    if topic and topic.keyed and persons.column is None:
+        persons = replace(persons, key=True)
+    least = _k(_persons_in(sample.columns, persons.column, rest))
+    sensitive = any(guess.role == "sensitive" for guess in found)
+    ends = (
+        [*_guarantee(least, sensitive=sensitive), *_table(int((~rest).sum()) + sample.misshapen, sample)]
+        if topic is None
+        else list(stream_lines(topic.name, least, sensitive=sensitive))
+    )
     lines = [
-        *_head(name, sample),
+        *_head(name, sample, "table" if topic is None else "topic"),
         *_person(found, persons),
         *_schema(found, files),
         *_left_out(found),
-        *_guarantee(found, _persons_in(sample.columns, persons.column, rest)),
-        *_table(int((~rest).sum()) + sample.misshapen, sample),
+        *ends,
     ]
     trees = {files[guess.name]: guess.hierarchy for guess in found if guess.hierarchy is not None}
     warnings = (*_warnings(found, persons), *_gaps(found, rest))
@@ -120,11 +130,12 @@ def _persons_in(sample: pa.Table, column: str | None, rest: NDArray[np.bool_]) -
     return pc.count_distinct(field_column(sample, column).filter(pa.array(rest))).as_py()
 
 
-def _head(name: str, sample: Sample) -> Iterator[str]:
-    seen = f"{'all' if sample.whole else 'the first'} {sample.columns.num_rows} rows of the table"
+def _head(name: str, sample: Sample, what: str) -> Iterator[str]:
+    some = "the first" if what == "table" else "the newest"
+    seen = f"{'all' if sample.whole else some} {sample.columns.num_rows} rows of the {what}"
     yield f"# Proposed from {seen}. Roles are guesses, each kind with its reason:"
-    yield "# change what is wrong, then run `portcullis policy check`. Hierarchy files list values of the table: keep"
-    yield "# them as safe as the table itself."
+    yield "# change what is wrong, then run `portcullis policy check`. Hierarchy files list values that were seen: keep"
+    yield "# them as safe as the data itself."
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:MAX_NAME].strip(".-_")
     yield f"name: {_scalar(stem or 'table')}"
     yield "schema:"
@@ -133,7 +144,10 @@ def _head(name: str, sample: Sample) -> Iterator[str]:
 def _person(found: list[Guess], persons: Persons) -> Iterator[str]:
     for warning in _warnings(found, persons):
         yield from (f"  # {line}" for line in textwrap.wrap(warning, WIDTH))
-    if persons.column is None:
+    if persons.key:
+        yield "  # records have keys, which come back; no field reads like a person"
+        yield "  person: {key: true}"
+    elif persons.column is None:
         yield "  person: {row: true}"
     else:
         yield f"  # {persons.reason}"
@@ -142,7 +156,9 @@ def _person(found: list[Guess], persons: Persons) -> Iterator[str]:
 
 def _warnings(found: list[Guess], persons: Persons) -> Iterator[str]:
     """What the author of the policy must decide, because a wrong guess here makes the guarantee a false one."""
-    if persons.column is None:
+    if persons.key:
+        yield "THE KEY OF A RECORD COUNTS AS THE PERSON. If it is something else, k is false; name the person's field."
+    elif persons.column is None:
         yield (
             "NO COLUMN NAMES PERSONS: every row counts as another person. If one person has several rows here, k is "
             "false; put the name of the person's column behind `person:`."
@@ -187,13 +203,16 @@ def _left_out(found: list[Guess]) -> Iterator[str]:
         yield from (f"  #     {line}" for line in textwrap.wrap(names, WIDTH))
 
 
-def _guarantee(found: list[Guess], persons: int) -> Iterator[str]:
+def _k(persons: int) -> int:
     if persons < FEWEST:
         raise DataError(
             f"a policy protects persons among each other, and fewer than {FEWEST} have all their values here"
         )
-    k = K if persons >= 2 * K else FEWEST
-    if any(guess.role == "sensitive" for guess in found):
+    return K if persons >= 2 * K else FEWEST
+
+
+def _guarantee(k: int, *, sensitive: bool) -> Iterator[str]:
+    if sensitive:
         yield "# k persons share each class, and its sensitive values are distributed like the table's, within t."
         yield f"guarantee: {{algorithm: sabre, k: {k}, t: 0.3}}"
     else:

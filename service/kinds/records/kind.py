@@ -18,7 +18,7 @@ from service.kinds.records.table_check import RecordsCheck, check_table
 from service.kinds.records.tables import AnonymizedTable, anonymize_table, facts_of, report_on
 from service.ledger import Facts
 from service.policy import Policy, PolicyProblem
-from service.policy.data import Beside, DataKind, Example, Outside, Verdict
+from service.policy.data import Beside, DataKind, Example, Outside, TopicFacts, Verdict
 from service.policy.hierarchies import Hierarchies
 from service.proposal import Proposal, propose
 from service.report import TableReport, report_html
@@ -152,6 +152,10 @@ class Records(DataKind):
     def propose(self, sample: Sample, name: str) -> Proposal:
         """Every table has records: who is asked last always answers."""
         return propose(sample, name)
+
+    def propose_stream(self, sample: Sample, name: str, topic: TopicFacts) -> Proposal:
+        """So has every topic."""
+        return propose(sample, name, topic)
 
     def beginning(self) -> str:
         """A policy with two quasi-identifiers and a sensitive attribute."""
