@@ -50,6 +50,7 @@ BY_HAND = frozenset(
         "column_orders",
         "http_bombs",
         "ratings_speed",
+        "risk_speed",
         "stream_linking",
         "stream_recovery",
     }
