@@ -46,8 +46,9 @@ COMMANDS = {
     ),
     "evidence": Command(
         "service.cli.evidence:evidence",
-        "Look at what was filed about a publication, and check it.",
+        "File what a topic holds, look at what was filed, and check it.",
         "portcullis evidence verify evidence.json --original people.csv --published safe.csv",
+        (DONE, GUARANTEE_FAILED, WRONG_USE, UNAVAILABLE, REFUSED),
     ),
     "risk": Command(
         "service.cli.risk:risk",

@@ -18,7 +18,8 @@ from service.evidence.filing import file_digest, filed
 from service.policy import Policy
 
 _OF_TABLES = (
-    *("rows", "results", "measured", "loss", "show", "squared_error", "sizes", "utility", "risk", "attacks", "queries"),
+    *("rows", "results", "measured", "loss", "show", "squared_error", "sizes", "utility", "risk"),
+    *("attacks", "tried", "population", "beside", "queries"),
 )
 _OF_REPLAYS = (
     *("events", "refused", "released", "suppressed", "suppressed_share", "clusters", "reused", "guarantees"),
