@@ -59,8 +59,10 @@ def replay(
         replay_file(run, events, out, links=links, progress=progress)
     made = run.report(time.monotonic() - started)
     if evidence and links:
-        files = {"original": events, "published": out, "links": links}
-        filing.file(gather_replay(loaded, made, **files, secret=filing.secret, by="command line"))
+        filed = gather_replay(
+            loaded, made, original=events, published=out, links=links, secret=filing.secret, by="command line"
+        )
+        filing.file(filed)
     if report:
         report.write_text(made.model_dump_json(indent=2), encoding="utf-8")
     if html:
