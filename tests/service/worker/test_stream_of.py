@@ -6,6 +6,7 @@ import pytest
 
 from microdata import InfeasibleError
 from service.policy import PolicyError, parse_policy
+from service.worker import stream as streams
 from service.worker.settings import WorkerSettings
 from service.worker.stream import stream_of
 from service.worker.warmup import warm_up
@@ -46,16 +47,22 @@ def test_windows_by_time_need_their_history() -> None:
         ({"stream": None}, "stream"),
         ({"stream": {"input": "a", "output": "b"}}, "stream.start"),
         ({"guarantee": {**BASE["guarantee"], "order": "arrival"}}, "guarantee.order"),  # type: ignore[dict-item]
-        (
-            {"guarantee": {"algorithm": "cohorts", "k": 3, "delay": {"tuples": 50}, "company": "standing"}},
-            "guarantee.algorithm",
-        ),
     ],
 )
 def test_what_a_worker_cannot_run_is_refused_with_its_path(changes: Any, path: str) -> None:
     with pytest.raises(PolicyError) as caught:
         stream_of(policy(**changes), WorkerSettings())
     assert caught.value.problems[0].path == path
+
+
+def test_an_engine_that_remembers_persons_must_let_a_worker_keep_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    cohorts = {"algorithm": "cohorts", "k": 3, "delay": {"tuples": 50}, "company": "standing"}
+    asked = policy(guarantee=cohorts, stream={**BASE["stream"], "keyed": "crc32"})  # type: ignore[dict-item]
+    stream = stream_of(asked, WorkerSettings())
+    assert (stream.remembers, stream.keyed, stream.stays_put) == (True, "crc32", True)
+    monkeypatch.setattr(streams, "Memory", int)
+    with pytest.raises(PolicyError, match="cannot be kept across restarts"):
+        stream_of(asked, WorkerSettings())
 
 
 def test_a_policy_without_sensitive_attributes_warms_up() -> None:
