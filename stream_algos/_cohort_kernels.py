@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from microdata import Geometry, box_loss, kernel, widened_range
 from stream_algos._cohort_person_kernels import (
+    ask,
     bucket_of,
     discount,
     enlist,
     forget,
+    into_pool,
     meet,
     unpool,
 )
@@ -33,9 +35,11 @@ from stream_algos._cohort_release_kernels import (
 )
 from stream_algos._cohort_state import (
     AFTER,
+    ASKING,
     AT,
     BEGIN,
     CHAIN,
+    CLUSTERS,
     CODE,
     COMPANY,
     COUNT,
@@ -44,15 +48,22 @@ from stream_algos._cohort_state import (
     GONE,
     HEAD,
     ID,
+    IN_LINE,
+    J_HI,
     J_LO,
     LEFT,
     LOOKED_AT,
     LOSS,
+    LOWEST,
     MADE,
+    MANY,
     MEMBER,
+    MOST_POOLED,
     NEEDED,
+    NEWCOMERS,
     NEXT,
     NODE,
+    OF_LATE,
     OPEN,
     P_HI,
     P_LO,
@@ -67,8 +78,12 @@ from stream_algos._cohort_state import (
     RIGHT,
     ROLE,
     ROOT,
+    ROWS,
     SEEN,
     SHOWN,
+    SPLITS,
+    STRETCH,
+    STRETCH_BITS,
     TRY,
     WAITING,
     WAITS,
@@ -82,9 +97,10 @@ from stream_algos._held_kernels import NONE, copy
 
 
 @kernel
-def _contains(state: State, side: int, node: int, lo: NDArray[np.float64], hi: NDArray[np.float64]) -> bool:
+def _contains(
+    boxes: NDArray[np.float64], side: int, node: int, lo: NDArray[np.float64], hi: NDArray[np.float64]
+) -> bool:
     """Whether a box of a node (the published or the joining one) contains a range of values."""
-    boxes = state.boxes
     for attribute in range(len(lo)):
         if lo[attribute] < boxes[node, side, attribute] or hi[attribute] > boxes[node, side + 1, attribute]:
             return False
@@ -93,8 +109,11 @@ def _contains(state: State, side: int, node: int, lo: NDArray[np.float64], hi: N
 
 @kernel
 def _joinable(state: State, rules: Rules, lo: NDArray[np.float64], hi: NDArray[np.float64]) -> int:
-    """The cohort of least loss whose joining box contains all these values; NONE where there is none."""
-    nodes = state.nodes
+    """The cohort of least loss whose joining box contains all these values; NONE where there is none.
+
+    Trees are searched where the least loss may be found first, and not where it cannot be.
+    """
+    nodes, sizes, boxes = state.nodes, state.sizes, state.boxes
     best, least, root = NONE, np.inf, state.meta[ROOT]
     stack = np.empty(128, np.int64)
     while root != NONE:
@@ -102,17 +121,22 @@ def _joinable(state: State, rules: Rules, lo: NDArray[np.float64], hi: NDArray[n
         while height:
             height -= 1
             node = stack[height]
-            if not _contains(state, J_LO, node, lo, hi):
+            if sizes[node, LOWEST] > least or not _contains(boxes, J_LO, node, lo, hi):
                 continue
-            if nodes[node, LEFT] != NONE:
+            near, far = nodes[node, LEFT], nodes[node, RIGHT]
+            if near != NONE:
                 if height + 2 > len(stack):
                     longer = np.empty(2 * len(stack), np.int64)
                     copy(longer, stack)
                     stack = longer
-                stack[height], stack[height + 1] = nodes[node, LEFT], nodes[node, RIGHT]
+                if sizes[far, LOWEST] < sizes[near, LOWEST]:
+                    near, far = far, near
+                stack[height], stack[height + 1] = far, near
                 height += 2
-            elif state.sizes[node, LOSS] < least and nodes[node, COUNT] + 1 >= rules.k:
-                best, least = node, state.sizes[node, LOSS]
+            elif nodes[node, COUNT] + 1 >= rules.k:
+                loss = sizes[node, LOSS]
+                if loss < least or node < best:  # of equal ones the first, in whatever order they are met
+                    best, least = node, loss
         root = nodes[root, AFTER]
     return best
 
@@ -186,7 +210,7 @@ def _moved(
         return
     copy(state.boxes[node, P_LO], grown[0])
     copy(state.boxes[node, P_HI], grown[1])
-    state.sizes[node, LOSS] = loss
+    state.sizes[node, LOSS] = state.sizes[node, LOWEST] = loss
     if nodes[node, SHOWN]:
         state.ids[node, PARENT] = state.ids[node, ID]
     state.ids[node, ID] = word(out)
@@ -196,37 +220,72 @@ def _moved(
 
 
 @kernel
-def _again(
+def _pass_known(
     state: State,
     out: Output,
     rules: Rules,
-    position: int,
-    time: float,
-    code: int,
+    index: int,
+    last: int,
+    overdue: NDArray[np.int64],
+    positions: NDArray[np.int64],
+    times: NDArray[np.float64],
+    whose: NDArray[np.int64],
     quasi: NDArray[np.float64],
     codes: NDArray[np.int32],
-    index: int,
-) -> bool:
-    """Whether a row is a member's with the values of the last time, whose cohort publishes: then it leaves."""
-    persons, person = state.persons, int(state.buckets[bucket_of(state, code)])
-    while person != NONE and persons[person, CODE] != code:
-        person = persons[person, CHAIN]
-    if person == NONE or persons[person, ROLE] != MEMBER or rules.present:
-        return False
-    node = persons[person, NODE]
-    if state.nodes[node, OPEN] or state.nodes[node, COUNT] < rules.k:
-        return False
-    for attribute in range(quasi.shape[1]):
-        if state.values[person, attribute] != quasi[index, attribute]:
-            return False
-    persons[person, SEEN] = position
-    if rules.memory < np.inf:
-        state.times[person] = time
-    if rules.most:
-        show(state, rules, person, codes[index])
-    add(out, position, quasi, index)
-    close(state, out, node, position)
-    return True
+    who: NDArray[np.int64],
+) -> int:
+    """Let rows leave, from a number on, as long as they are members' with the values of the last time; up to which.
+
+    It ends where anything else may be due. Nearly every row of people who come back passes here, so it is one loop with
+    hardly a call, which would cost more than all that is done for a row.
+    """
+    persons, nodes, boxes, meta = state.persons, state.nodes, state.boxes, state.meta
+    width, due, row, cluster = quasi.shape[1], np.iinfo(np.int64).max, out.meta[ROWS], out.meta[CLUSTERS]
+    slot = oldest(state)
+    if slot != NONE:
+        due = state.slots[slot, POSITION]
+    while index < len(positions) and meta[POOLED_PERSONS] < MOST_POOLED:
+        position, person = positions[index], who[index]
+        reached = last if index == 0 else positions[index - 1]
+        if person == NONE or persons[person, CODE] != whose[index] or persons[person, ROLE] != MEMBER:
+            break
+        if overdue[index] >= due or position - 1 - rules.delta >= due:
+            break
+        if meta[ASKING] and meta[STRETCH] != reached >> STRETCH_BITS:
+            break
+        node = persons[person, NODE]
+        company = nodes[node, COUNT]
+        if nodes[node, OPEN] or company < rules.k:
+            break
+        same = True
+        for attribute in range(width):
+            same &= state.values[person, attribute] == quasi[index, attribute]
+        if not same:
+            break
+        for attribute in range(width):
+            lo, hi = boxes[node, P_LO, attribute], boxes[node, P_HI, attribute]
+            if boxes[node, J_LO, attribute] < lo or boxes[node, J_HI, attribute] > hi:
+                company = 0
+            out.boxes[0, cluster, attribute], out.boxes[1, cluster, attribute] = lo, hi
+            out.quasi[row, attribute] = quasi[index, attribute]
+        out.ids[cluster, ID], out.ids[cluster, PARENT] = state.ids[node, ID], state.ids[node, PARENT]
+        out.facts[cluster, 0], out.facts[cluster, 1], out.facts[cluster, 2] = nodes[node, SHOWN], company, position
+        out.members[row] = position
+        nodes[node, SHOWN] = 1
+        persons[person, SEEN] = position
+        meta[NEWCOMERS] += -meta[NEWCOMERS] >> OF_LATE
+        if meta[NEWCOMERS] < rules.few and nodes[node, COUNT] >= nodes[node, TRY] > IN_LINE:
+            ask(state, rules, node)
+        cluster, row, index = cluster + 1, row + 1, index + 1
+        out.starts[cluster] = row
+        if rules.most:
+            show(state, rules, person, codes[index - 1])
+        if rules.memory < np.inf:
+            state.times[person] = times[index - 1]
+            forget(state, rules, times[index - 1])
+            forget(state, rules, times[index - 1])
+    out.meta[ROWS], out.meta[CLUSTERS] = row, cluster
+    return index
 
 
 @kernel
@@ -249,21 +308,19 @@ def _take(
     role = persons[person, ROLE]
     persons[person, SEEN] = position
     state.times[person] = time
+    meta[NEWCOMERS] += ((MANY if role == GONE else 0) - meta[NEWCOMERS]) >> OF_LATE
     if role < MEMBER:  # nobody's member yet
-        place = persons[person, NODE]
+        place, node = persons[person, NODE], NONE
         if role == GONE:
-            place = meta[POOLED_PERSONS]
-            meta[POOLED_PERSONS] += 1
-            state.pool[place] = person
-            persons[person, ROLE] = POOLED
-            persons[person, NODE] = place
-            copy(state.hulls[0, place], row)
-            copy(state.hulls[1, place], row)
-        for attribute in range(len(row)):
-            state.hulls[0, place, attribute] = min(state.hulls[0, place, attribute], row[attribute])
-            state.hulls[1, place, attribute] = max(state.hulls[1, place, attribute], row[attribute])
+            node = _joinable(state, rules, row, row)
+            if node == NONE:
+                place = into_pool(state, person, row)
+        else:
+            for attribute in range(len(row)):
+                state.hulls[0, place, attribute] = min(state.hulls[0, place, attribute], row[attribute])
+                state.hulls[1, place, attribute] = max(state.hulls[1, place, attribute], row[attribute])
+            node = _joinable(state, rules, state.hulls[0, place], state.hulls[1, place])
         copy(state.values[person], row)
-        node = _joinable(state, rules, state.hulls[0, place], state.hulls[1, place])
         if node == NONE:
             wait(state, person, POOL, position, time, row, codes[index])
             return
@@ -274,16 +331,15 @@ def _take(
                 if state.slots[slot, PLACE] == POOL and state.slots[slot, PERSON] == person:
                     suppress(out, state.slots[slot, POSITION], position)
                     decided(state, slot)
-        unpool(state, person)
+        if role == POOLED:
+            unpool(state, person)
         enlist(state, person, node, MEMBER)
-        if nodes[node, COUNT] >= nodes[node, TRY] and not nodes[node, OPEN]:
-            # Behind this row, which leaves with the box that stands.
-            meta[NEEDED], meta[AT] = node, position
+        ask(state, rules, node)  # behind this row, which leaves with the box that stands
     node = persons[person, NODE]
-    inside = _contains(state, P_LO, node, row, row)
+    inside = _contains(state.boxes, P_LO, node, row, row)
     if role == MEMBER and not inside:
         _moved(state, out, space, rules, person, row, position)
-        inside = _contains(state, P_LO, node, row, row)
+        inside = _contains(state.boxes, P_LO, node, row, row)
     copy(state.values[person], row)
     if not inside or nodes[node, COUNT] < rules.k:
         suppress(out, position, position)
@@ -299,9 +355,48 @@ def _take(
     if rules.present:
         accompany(state, wait(state, person, POOL, position, time, row, codes[index]), node)
         return
-    show(state, rules, person, codes[index])
+    if rules.most:
+        show(state, rules, person, codes[index])
     add(out, position, quasi, index)
     close(state, out, node, position)
+
+
+@kernel
+def look_up(state: State, whose: NDArray[np.int64], who: NDArray[np.int64]) -> float:
+    """Find the entries of those who are known, NONE for the others.
+
+    Each step is taken for all rows before the next one, and reads what will be wanted: so the processor waits for the
+    memory of many rows at once, and not for one after the other. The sum of what was read says nothing.
+    """
+    persons, nodes, boxes, meta, read = state.persons, state.nodes, state.boxes, state.meta, 0.0
+    for index in range(len(whose)):
+        who[index] = state.buckets[bucket_of(meta, whose[index])]
+    for index in range(len(whose)):
+        person = who[index]
+        while person != NONE and persons[person, CODE] != whose[index]:
+            person = persons[person, CHAIN]
+        who[index] = person
+    for index in range(len(whose)):
+        person = who[index]
+        if person != NONE and persons[person, ROLE] == MEMBER:
+            node = persons[person, NODE]
+            read += state.values[person, 0] + nodes[node, LEFT] + nodes[node, SHOWN]
+            for side in range(4):
+                read += boxes[node, side, 0]
+    return read
+
+
+@kernel
+def _divides(state: State, rules: Rules, founders: int, reached: int) -> bool:
+    """Whether something is to be divided before the next row, though nothing is due: a full pool, or cohorts."""
+    meta = state.meta
+    if meta[POOLED_PERSONS] >= max(MOST_POOLED, founders) and _enough_codes(state, rules):
+        meta[NEEDED], meta[AT] = POOL, reached
+        return True
+    if meta[ASKING] and meta[STRETCH] != reached >> STRETCH_BITS:
+        meta[NEEDED], meta[AT], meta[STRETCH] = SPLITS, reached, reached >> STRETCH_BITS
+        return True
+    return False
 
 
 @kernel
@@ -320,30 +415,37 @@ def advance(
     whose: NDArray[np.int64],
     quasi: NDArray[np.float64],
     codes: NDArray[np.int32],
+    who: NDArray[np.int64],
 ) -> int:
     """Take rows from number `done` on; before each of them, and behind the last, decide what is due.
 
     `overdue` is the position up to which rows are late by their time, before each row and, at its end, behind all of
-    them; `last` was taken before the first row, and everything up to `passed` has passed behind the last one.
+    them; `last` was taken before the first row, and everything up to `passed` has passed behind the last one. `who` was
+    known before all of them.
     It stops early where something is to be divided first (`NEEDED`) or words run short, and says how many rows are
     taken; NONE: everything is done.
     """
-    for index in range(done, len(overdue)):
+    index = done
+    while index < len(overdue):
+        if index < len(positions) and who[index] != NONE and not rules.present:
+            index = _pass_known(state, out, rules, index, last, overdue, positions, times, whose, quasi, codes, who)
         reached = last if index == 0 else positions[index - 1]
         until = (positions[index] - 1 if index < len(positions) else passed) - rules.delta
-        if (
-            len(out.words) - out.meta[WORDS] < 2 * state.meta[WAITING] + 2
-            or not _due(state, out, rules, overdue[index], founders, reached, 0)
-            or not _due(state, out, rules, until, founders, reached, rules.delta)
+        if len(out.words) - out.meta[WORDS] < 2 * state.meta[WAITING] + 2 or (
+            (state.meta[ASKING] or state.meta[POOLED_PERSONS] >= MOST_POOLED)
+            and _divides(state, rules, founders, reached)
         ):
             return index
+        if state.meta[WAITING]:
+            first = state.slots[state.meta[BEGIN] & (len(state.slots) - 1), POSITION]
+            if (first <= overdue[index] and not _due(state, out, rules, overdue[index], founders, reached, 0)) or (
+                first <= until and not _due(state, out, rules, until, founders, reached, rules.delta)
+            ):
+                return index
         if index < len(positions):
-            position, time, code = positions[index], times[index], whose[index]
-            if not _again(state, out, rules, position, time, code, quasi, codes, index):
-                _take(state, out, space, rules, position, time, code, quasi, codes, index)
+            _take(state, out, space, rules, positions[index], times[index], whose[index], quasi, codes, index)
             if rules.memory < np.inf:
                 forget(state, rules, times[index])
                 forget(state, rules, times[index])
-            if state.meta[NEEDED] != NONE:
-                return index + 1
+        index += 1
     return NONE

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from microdata import kernel
 from stream_algos._cohort_state import (
+    ASKING,
+    BUCKETS,
     CHAIN,
     CODE,
     COUNT,
@@ -13,9 +16,13 @@ from stream_algos._cohort_state import (
     GONE,
     HEAD,
     HELD,
+    IN_LINE,
     KNOWN,
+    LINE,
+    MASK,
     MEMBER,
     MEMBERS,
+    NEWCOMERS,
     NEXT,
     NODE,
     PERSONS,
@@ -25,6 +32,7 @@ from stream_algos._cohort_state import (
     READY,
     ROLE,
     SWEPT,
+    TRY,
     WAITS,
     Rules,
     State,
@@ -33,28 +41,35 @@ from stream_algos._held_kernels import NONE, copy
 
 
 @kernel
-def bucket_of(state: State, code: int) -> int:
+def bucket_of(meta: NDArray[np.int64], code: int) -> int:
     """Codes are hashes under a secret key, so nobody can choose them to meet in one bucket."""
-    return (code ^ (code >> 17)) & (len(state.buckets) - 1)
+    mixed = code ^ (code >> 17)
+    bucket = mixed & (2 * meta[MASK] + 1)
+    return bucket if bucket < meta[BUCKETS] else mixed & meta[MASK]
 
 
-def find_again(state: State) -> None:
-    """Put everybody into the buckets of a new state."""
-    known = np.flatnonzero(state.persons[: state.meta[PERSONS], ROLE] != GONE)
-    codes = state.persons[known, CODE]
-    buckets = (codes ^ (codes >> 17)) & (len(state.buckets) - 1)
-    order = np.argsort(buckets, kind="stable")
-    known, buckets = known[order], buckets[order]
-    last = np.append(buckets[1:] != buckets[:-1], True)[: len(known)]
-    state.persons[known, CHAIN] = np.where(last, NONE, np.roll(known, -1))
-    first = np.append(True, last[:-1])[: len(known)]
-    state.buckets[buckets[first]] = known[first]
+@kernel
+def _add_bucket(state: State) -> None:
+    """The next bucket takes its part of the one that had it so far."""
+    persons, buckets, meta = state.persons, state.buckets, state.meta
+    new = meta[BUCKETS]
+    old = new - meta[MASK] - 1
+    meta[BUCKETS] += 1
+    person = buckets[old]
+    buckets[old] = buckets[new] = NONE
+    while person != NONE:
+        after, bucket = persons[person, CHAIN], bucket_of(meta, persons[person, CODE])
+        persons[person, CHAIN] = buckets[bucket]
+        buckets[bucket] = person
+        person = after
+    if meta[BUCKETS] == 2 * meta[MASK] + 2:
+        meta[MASK] = 2 * meta[MASK] + 1
 
 
 @kernel
 def meet(state: State, code: int) -> int:
     """The entry of a person; a new one, in the pool, for somebody unknown."""
-    persons, bucket = state.persons, bucket_of(state, code)
+    persons, bucket = state.persons, bucket_of(state.meta, code)
     person = int(state.buckets[bucket])
     while person != NONE and persons[person, CODE] != code:
         person = persons[person, CHAIN]
@@ -68,6 +83,9 @@ def meet(state: State, code: int) -> int:
         person = meta[PERSONS]
         meta[PERSONS] += 1
     meta[KNOWN] += 1
+    if meta[KNOWN] > meta[BUCKETS] and meta[BUCKETS] < len(state.buckets):
+        _add_bucket(state)
+        bucket = bucket_of(meta, code)
     persons[person, CODE] = code
     persons[person, ROLE] = GONE  # until it is known where they belong
     persons[person, WAITS] = persons[person, HELD] = 0
@@ -96,6 +114,16 @@ def enlist(state: State, person: int, node: int, role: int) -> None:
 
 
 @kernel
+def ask(state: State, rules: Rules, node: int) -> None:
+    """Put a cohort that has grown enough into the line of those that are to be split."""
+    count, least = state.nodes[node, COUNT], state.nodes[node, TRY]
+    if least != IN_LINE and count >= least and (count >= rules.patient or state.meta[NEWCOMERS] < rules.few):
+        state.due[state.meta[ASKING], LINE] = node
+        state.nodes[node, TRY] = IN_LINE
+        state.meta[ASKING] += 1
+
+
+@kernel
 def unlist(state: State, person: int) -> None:
     """Take somebody out of the list of their cohort."""
     persons, node = state.persons, state.persons[person, NODE]
@@ -116,6 +144,19 @@ def discount(state: State, person: int) -> None:
     state.meta[MEMBERS] -= 1
     if state.persons[person, WAITS]:
         state.nodes[node, READY] -= 1
+
+
+@kernel
+def into_pool(state: State, person: int, row: NDArray[np.float64]) -> int:
+    """Put somebody into the pool, of whom these are all values that were seen; the place there."""
+    place = state.meta[POOLED_PERSONS]
+    state.meta[POOLED_PERSONS] += 1
+    state.pool[place] = person
+    state.persons[person, ROLE] = POOLED
+    state.persons[person, NODE] = place
+    copy(state.hulls[0, place], row)
+    copy(state.hulls[1, place], row)
+    return place
 
 
 @kernel
@@ -148,7 +189,7 @@ def forget(state: State, rules: Rules, now: float) -> None:
         if role == MEMBER:
             discount(state, person)
         unlist(state, person)
-    bucket = bucket_of(state, persons[person, CODE])
+    bucket = bucket_of(meta, persons[person, CODE])
     before, entry = NONE, int(state.buckets[bucket])
     while entry != person:
         before, entry = entry, persons[entry, CHAIN]

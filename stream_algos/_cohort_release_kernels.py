@@ -208,3 +208,17 @@ def let_out(state: State, out: Output, rules: Rules, node: int, slots: NDArray[n
         show(state, rules, state.slots[slot, PERSON], state.codes[slot])
     leave(state, out, slots)
     close(state, out, node, reached)
+
+
+@kernel
+def outside(
+    lo: NDArray[np.float64], hi: NDArray[np.float64], starts: NDArray[np.int64], quasi: NDArray[np.float64]
+) -> int:
+    """How many values of released rows are not in the box of their cluster."""
+    count = 0
+    for cluster in range(len(lo)):
+        for row in range(starts[cluster], starts[cluster + 1]):
+            for attribute in range(quasi.shape[1]):
+                value = quasi[row, attribute]
+                count += not lo[cluster, attribute] <= value <= hi[cluster, attribute]
+    return count

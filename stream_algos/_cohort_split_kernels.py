@@ -23,7 +23,9 @@ from stream_algos._cohort_release_kernels import (
     word,
 )
 from stream_algos._cohort_state import (
+    ABOVE,
     AFTER,
+    ASKING,
     AT,
     COUNT,
     CUT,
@@ -35,7 +37,9 @@ from stream_algos._cohort_state import (
     J_LO,
     LEAVES,
     LEFT,
+    LINE,
     LOSS,
+    LOWEST,
     MADE,
     MEMBER,
     MEMBERS,
@@ -43,6 +47,7 @@ from stream_algos._cohort_state import (
     NEXT,
     NODE,
     NODES,
+    OPEN,
     P_HI,
     P_LO,
     PARENT,
@@ -64,6 +69,10 @@ SAMPLE = 1024
 """Persons among whom the best cut is looked for: more tell little more."""
 LEAST_SIDE = 16
 """Of more persons than that, a cut leaves at least one in so many on each side: so the work does not add up."""
+AT_ONCE = 1024
+"""Members of the cohorts that are split at once, if it is more than one cohort."""
+GAPS = (701, 301, 132, 57, 23, 10, 4, 1)
+"""Of the sort: Ciura's."""
 GAIN = 1e-12
 """A cut must gain more than this."""
 
@@ -105,6 +114,18 @@ def _spread(divided: Divided, rules: Rules, order: NDArray[np.int64], turn: int)
 
 
 @kernel
+def _sort(keys: NDArray[np.float64], order: NDArray[np.int64]) -> None:
+    """Sort keys, and with them what they belong to (Shell's sort)."""
+    for gap in GAPS:
+        for index in range(gap, len(keys)):
+            key, one, place = keys[index], order[index], index
+            while place >= gap and keys[place - gap] > key:
+                keys[place], order[place] = keys[place - gap], order[place - gap]
+                place -= gap
+            keys[place], order[place] = key, one
+
+
+@kernel
 def _best_cut(divided: Divided, space: Geometry, rules: Rules, own: NDArray[np.int64]) -> tuple[int, float]:
     """The attribute and the edge of the cut with the least loss over both sides; NONE where none is allowed.
 
@@ -114,27 +135,21 @@ def _best_cut(divided: Divided, space: Geometry, rules: Rules, own: NDArray[np.i
     best, edge, lowest, whole = NONE, 0.0, np.inf, np.inf
     if len(own) < 2 * rules.k:
         return best, edge
-    order, keys, behind = own[::step].copy(), divided.keys, divided.behind
+    order, behind = own[::step].copy(), divided.behind
     count = len(order)
+    keys = divided.keys[:count]
     least = rules.k if step == 1 else max(1, count // LEAST_SIDE)
     lo, hi, losses = np.empty(width), np.empty(width), np.zeros(width)
     for attribute in range(width):
-        for one in order:
-            keys[one] = divided.lo[one, attribute] + divided.hi[one, attribute]
-        gap = count // 2
-        while gap:  # Shell's sort
-            for index in range(gap, count):
-                one, place = order[index], index
-                while place >= gap and keys[order[place - gap]] > keys[one]:
-                    order[place] = order[place - gap]
-                    place -= gap
-                order[place] = one
-            gap //= 2
+        for index in range(count):
+            one = order[index]
+            keys[index] = divided.lo[one, attribute] + divided.hi[one, attribute]
+        _sort(keys, order)
         first, last = least, count - least
         if step == 1:
             first = max(first, _spread(divided, rules, order, 1))
             last = min(last, count - _spread(divided, rules, order, -1))
-        if first > last or keys[order[0]] == keys[order[count - 1]]:
+        if first > last or keys[0] == keys[count - 1]:
             continue
         for turn in range(2):
             for side in range(width):
@@ -150,10 +165,10 @@ def _best_cut(divided: Divided, space: Geometry, rules: Rules, own: NDArray[np.i
                     loss += losses[side]
                 if turn == 0:
                     behind[size - 1] = loss
-                elif first <= size <= last and keys[one] < keys[order[size]]:
+                elif first <= size <= last and keys[size - 1] < keys[size]:
                     cost = size * loss + (count - size) * behind[size]
                     if cost < lowest:
-                        best, edge, lowest = attribute, keys[one], cost
+                        best, edge, lowest = attribute, keys[size - 1], cost
         whole = behind[0] * count
     return (best, edge) if lowest < whole - GAIN else (NONE, 0.0)
 
@@ -189,7 +204,14 @@ def _new_node(state: State) -> int:
         state.nodes[node, column] = 0
     for column in (LEFT, RIGHT, HEAD, AFTER):
         state.nodes[node, column] = NONE
+    state.due[node, ABOVE] = NONE
     return node
+
+
+@kernel
+def _later(count: int) -> int:
+    """Members at which a cohort that could not be cut is tried again: so the work does not add up."""
+    return count + max(1, count // 10)
 
 
 @kernel
@@ -216,12 +238,12 @@ def _settle(
         boxes[node, P_LO, attribute], boxes[node, P_HI, attribute] = lo, hi
         boxes[node, J_LO, attribute] = max(lo, boxes[top, J_LO, attribute])
         boxes[node, J_HI, attribute] = min(hi, boxes[top, J_HI, attribute])
-    state.sizes[node, LOSS] = box_loss(space, boxes[node, P_LO], boxes[node, P_HI])
+    state.sizes[node, LOSS] = state.sizes[node, LOWEST] = box_loss(space, boxes[node, P_LO], boxes[node, P_HI])
     state.ids[node, PARENT] = state.ids[top, ID] if nodes[top, SHOWN] else state.ids[top, PARENT]
     state.ids[node, ID] = word(out)
     nodes[node, MADE] = state.meta[AT]
     count = nodes[node, COUNT]
-    nodes[node, TRY] = 2 * rules.k if count < 2 * rules.k else count + count // 2
+    nodes[node, TRY] = 2 * rules.k if count < 2 * rules.k else _later(count)
     state.meta[LEAVES] += 1
 
 
@@ -238,7 +260,7 @@ def _cut_up(state: State, out: Output, space: Geometry, rules: Rules, divided: D
     stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = top, 0, count, left
     if nodes[top, COUNT]:
         if left == 0:
-            nodes[top, TRY] = nodes[top, COUNT] + max(1, nodes[top, COUNT] // 2)
+            nodes[top, TRY] = _later(nodes[top, COUNT])
             return
         state.meta[LEAVES] -= 1
         state.meta[MEMBERS] -= nodes[top, COUNT]
@@ -251,6 +273,7 @@ def _cut_up(state: State, out: Output, space: Geometry, rules: Rules, divided: D
         for half in range(2):
             child = _new_node(state)
             nodes[node, LEFT + half] = child
+            state.due[child, ABOVE] = node
             first = begin + half * left
             last = end if half else begin + left
             size, nodes[child, CUT], state.sizes[child, EDGE] = _halve(divided, space, rules, own[first:last])
@@ -259,10 +282,26 @@ def _cut_up(state: State, out: Output, space: Geometry, rules: Rules, divided: D
 
 
 @kernel
-def divide(state: State, out: Output, space: Geometry, rules: Rules) -> None:
-    """Divide what needs it: everybody in the pool, whose rows wait no longer for a cohort, or a cohort."""
+def _looks_divisible(state: State, space: Geometry, rules: Rules, top: int) -> bool:
+    """Whether those who joined a large cohort last show a cut; if not, nobody need look at all the others."""
+    count, width = 2 * SAMPLE, state.values.shape[1]
+    who, values, place = np.empty(count, np.int64), np.empty((count, width)), 0
+    person = state.nodes[top, HEAD]
+    while place < count:
+        if state.persons[person, ROLE] == MEMBER:
+            copy(values[place], state.values[person])
+            place += 1
+        person = state.persons[person, NEXT]
+    stamps = state.stamps[: len(state.tally)]
+    divided = Divided(who, values, values, state.shown, stamps, np.empty(count), np.empty(count))
+    return _best_cut(divided, space, rules, np.arange(count))[0] != NONE
+
+
+@kernel
+def _divide(state: State, out: Output, space: Geometry, rules: Rules, top: int) -> None:
+    """Divide everybody in the pool, whose rows wait no longer for a cohort, or a cohort."""
     persons, nodes, boxes, meta = state.persons, state.nodes, state.boxes, state.meta
-    top, founding, dismissed = meta[NEEDED], meta[NEEDED] == POOL, NONE
+    founding, dismissed = top == POOL, NONE
     count = meta[POOLED_PERSONS] if founding else nodes[top, COUNT]
     who, width = np.empty(count, np.int64), state.values.shape[1]
     lo, hi = np.empty((count, width)), np.empty((count, width))
@@ -295,9 +334,9 @@ def divide(state: State, out: Output, space: Geometry, rules: Rules) -> None:
                 persons[person, NEXT] = dismissed
                 dismissed = person
             person = after
+    first = meta[NODES]
     divided = Divided(who, lo, hi, state.shown, state.stamps[: len(state.tally)], np.empty(count), np.empty(count))
     _cut_up(state, out, space, rules, divided, top)
-    meta[NEEDED] = NONE
     while dismissed != NONE:  # they go where their last values would
         after, node = persons[dismissed, NEXT], top
         while nodes[node, LEFT] != NONE:
@@ -305,18 +344,58 @@ def divide(state: State, out: Output, space: Geometry, rules: Rules) -> None:
             node = nodes[node, RIGHT] if right else nodes[node, LEFT]
         enlist(state, dismissed, node, DISMISSED)
         dismissed = after
-    if founding:
-        for node in range(meta[NODES] - 1, top - 1, -1):  # children come behind their parents
-            left, right = nodes[node, LEFT], nodes[node, RIGHT]
-            if left != NONE:
-                for attribute in range(width):
+    _tell_above(state, top, first, founding)
+    if founding and rules.present:
+        for slot in waiting:
+            accompany(state, slot, persons[state.slots[slot, PERSON], NODE])
+    elif founding:
+        _let_founders_out(state, out, rules, top, waiting)
+
+
+@kernel
+def _tell_above(state: State, top: int, first: int, founding: bool) -> None:
+    """Nodes from a first one on are new below a top: tell all above them their least loss, and where one may join."""
+    nodes, boxes, sizes = state.nodes, state.boxes, state.sizes
+    node = state.meta[NODES] - 1 if state.meta[NODES] > first else top
+    while node != NONE:  # children come behind their parents
+        left, right = nodes[node, LEFT], nodes[node, RIGHT]
+        if left != NONE:
+            sizes[node, LOWEST] = min(sizes[left, LOWEST], sizes[right, LOWEST])
+            if founding:
+                for attribute in range(boxes.shape[2]):
                     boxes[node, J_LO, attribute] = min(boxes[left, J_LO, attribute], boxes[right, J_LO, attribute])
                     boxes[node, J_HI, attribute] = max(boxes[left, J_HI, attribute], boxes[right, J_HI, attribute])
-        if rules.present:
-            for slot in waiting:
-                accompany(state, slot, persons[state.slots[slot, PERSON], NODE])
-        else:
-            _let_founders_out(state, out, rules, top, waiting)
+        node = node - 1 if node > first else top if node == first else state.due[node, ABOVE]
+
+
+@kernel
+def divide(state: State, out: Output, space: Geometry, rules: Rules) -> None:
+    """Divide what needs it: the pool, or of the cohorts that stand in line as many as there is time for."""
+    nodes, due, meta = state.nodes, state.due, state.meta
+    count = 1 if meta[NEEDED] == POOL else meta[ASKING]
+    tops, keys = np.full(count, POOL), np.empty(count)
+    if meta[NEEDED] != POOL:
+        for place in range(count):
+            tops[place] = keys[place] = due[place, LINE]
+        _sort(keys, tops)  # an order that a restart does not change
+    done, size = 0, 0
+    while done < count and (done == 0 or size <= AT_ONCE):
+        top, wanted = tops[done], True
+        if top != POOL:
+            size += nodes[top, COUNT]
+            nodes[top, TRY] = 2 * rules.k
+            wanted = nodes[top, COUNT] >= 2 * rules.k and not nodes[top, OPEN]
+            if wanted and nodes[top, COUNT] > 4 * SAMPLE and not _looks_divisible(state, space, rules, top):
+                nodes[top, TRY] = _later(nodes[top, COUNT])
+                wanted = False
+        if wanted:
+            _divide(state, out, space, rules, top)
+        done += 1
+    if meta[NEEDED] != POOL:
+        meta[ASKING] = count - done
+        for place in range(count - done):
+            due[place, LINE] = tops[done + place]
+    meta[NEEDED] = NONE
 
 
 @kernel

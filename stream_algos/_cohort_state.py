@@ -6,7 +6,10 @@ than many arrays.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+import mmap
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +36,15 @@ P_LO, P_HI, J_LO, J_HI = range(4)
 ID, PARENT = range(2)
 """Columns of `State.ids`: of the published box, and of the one that the cohort published before (0 for none)."""
 
-LOSS, EDGE = range(2)
-"""Columns of `State.sizes`: loss of the published box; where the cut is, as the sum of both ends of a range."""
+LOSS, EDGE, LOWEST = range(3)
+"""Columns of `State.sizes`: loss of the published box; where the cut is, as the sum of both ends of a range; and at
+most the loss of any cohort below."""
+
+ABOVE, LINE = range(2)
+"""Columns of `State.due`: the node that a node was cut from; entry i of the line of cohorts that are to be split."""
+
+IN_LINE = 0
+"""In place of the members at which a split is tried next: it is tried as soon as it is the cohort's turn."""
 
 POSITION, PERSON, PLACE, BEHIND = range(4)
 """Columns of `State.slots`: a waiting row's position, its person, the cohort that it waits for, and of those that wait
@@ -43,14 +53,32 @@ for company how many members their cohort had."""
 POOL, COMPANY = -2, -3
 """Places of rows that wait for a cohort to be founded, and for rows of others; NONE for decided ones."""
 
+SPLITS = -4
+"""What is to be done where cohorts are to be split."""
+
 PERSONS, POOLED_PERSONS, NODES, ROOT, BEGIN, END, WAITING, NEEDED, AT, FREE, SWEPT, KNOWN, LEAVES, MEMBERS = range(14)
+ASKING, STRETCH, BUCKETS, MASK, NEWCOMERS = range(14, 19)
 """Entries of `State.meta`: entries of `persons` in use, persons in the pool, entries of `nodes` in use, first root,
-numbers of the oldest and the next waiting row, rows that wait, what is to be done now (a cohort or the pool is divided,
-or the oldest row gathers COMPANY) and the last position before that, the first free entry of `persons`, where the
-search for the forgotten goes on, known persons, cohorts, counted members."""
+numbers of the oldest and the next waiting row, rows that wait, what is to be done now (the POOL is divided, SPLITS are
+made, or the oldest row gathers COMPANY) and the last position before that, the first free entry of `persons`, where the
+search for the forgotten goes on, known persons, cohorts, counted members; cohorts in line for a split, the stretch of
+positions in which that line was looked at; buckets, and the largest power of two that is not above, less 1; the share
+of rows, of late, that were somebody's first, in parts of MANY."""
 
 CLUSTERS, ROWS, SUPPRESSED, WORDS = range(4)
 """Entries of `Output.meta`: how much of each is filled or, for words, used up."""
+
+STRETCH_BITS = 7
+"""Cohorts are split all together once in so many positions (a power of two)."""
+
+MANY, OF_LATE = 1 << 20, 10
+"""What all is for a share, and the rows that are of late (a power of two)."""
+
+MOST_POOLED = 2048
+"""So many persons in the pool found cohorts before any deadline: more would take long, and be little better."""
+
+ROOM = 1 << 24
+"""Persons and nodes that address space is reserved for: only beyond that, arrays are copied to grow."""
 
 LOOKED_AT = 64
 """Members per person of k that are looked at to see whether a cohort is busy."""
@@ -68,6 +96,11 @@ class Rules(NamedTuple):
     """Whether rows leave only with rows of k persons; then these must have the codes, else all rows of a cohort."""
     delta: int
     founders: int
+    patient: int
+    """Members at which a split is tried first while many new persons come: the more there are to cut, the better. Else
+    it is 2k."""
+    few: int
+    """The share of new persons (see NEWCOMERS) below which nobody waits for more."""
     memory: float
     """Seconds after which a silent person is forgotten; infinite for never."""
 
@@ -76,6 +109,7 @@ class State(NamedTuple):
     """Everything that is known of persons, cohorts and waiting rows."""
 
     buckets: NDArray[np.int32]
+    """First person of each. One more is filled with every new person (linear hashing), so nobody waits for all."""
     persons: NDArray[np.int64]
     times: NDArray[np.float64]
     """When each person was last seen."""
@@ -90,6 +124,7 @@ class State(NamedTuple):
     boxes: NDArray[np.float64]
     sizes: NDArray[np.float64]
     ids: NDArray[np.uint64]
+    due: NDArray[np.int32]
     slots: NDArray[np.int64]
     clock: NDArray[np.float64]
     """When each waiting row was taken."""
@@ -121,36 +156,63 @@ class Output(NamedTuple):
     meta: NDArray[np.int64]
 
 
-def new_state(schema: Schema, rules: Rules, persons: int, pool: int, nodes: int, waiting: int) -> State:
-    """Nobody is known; with room for so many of each. Room for waiting rows is a power of two."""
+CHUNK = 1024
+"""Rows that one kernel call takes at most; there is room for so many more than are known."""
+
+
+def new_state(schema: Schema, rules: Rules, persons: int, pool: int, nodes: int) -> State:
+    """Nobody is known; with room for as many again as these of each and a chunk, and for all rows that may wait.
+
+    If there is address space, it is enough for all who may ever come. No entry is written before it is used, so what is
+    not used takes no memory.
+    """
+    most = [2 * size + CHUNK for size in (persons, pool, nodes)]
+    try:
+        return _empty_state(schema, rules, *(max(ROOM, size) for size in most))
+    except OSError:
+        return _empty_state(schema, rules, *most)
+
+
+def _empty_state(schema: Schema, rules: Rules, persons: int, pool: int, nodes: int) -> State:
     width, conditions = len(schema.quasi), len(rules.needs)
     of_cohorts = 0 if rules.present else conditions
     most = max((one.size or 0 for one in schema.sensitive), default=0)
-    slots = np.zeros((waiting, 4), np.int64)
-    slots[:, PLACE] = NONE
-    meta = np.zeros(14, np.int64)
-    meta[ROOT] = meta[NEEDED] = meta[FREE] = NONE
-    return State(
-        buckets=np.full(1 << (persons - 1).bit_length(), NONE, np.int32),
-        persons=np.zeros((persons, 9), np.int64),
-        times=np.zeros(persons),
-        values=np.zeros((persons, width)),
-        shown=np.full((persons, of_cohorts * rules.most), NONE, np.int32),
-        pool=np.zeros(pool, np.int64),
-        hulls=np.zeros((2, pool, width)),
-        nodes=np.zeros((nodes, 11), np.int64),
-        boxes=np.zeros((nodes, 4, width)),
-        sizes=np.zeros((nodes, 2)),
-        ids=np.zeros((nodes, 2), np.uint64),
-        slots=slots,
-        clock=np.zeros(waiting),
-        quasi=np.zeros((waiting, width)),
-        codes=np.zeros((waiting, conditions), np.int32),
-        covers=np.zeros((waiting if rules.present else 0, 2, width)),
+    waiting = 1 << (rules.delta + 1).bit_length()
+    meta = np.zeros(19, np.int64)
+    meta[ROOT] = meta[NEEDED] = meta[FREE] = meta[STRETCH] = NONE
+    meta[BUCKETS], meta[NEWCOMERS] = 1, MANY
+    state = State(
+        buckets=_zeros(np.int32, persons),
+        persons=_zeros(np.int64, persons, 9),
+        times=_zeros(np.float64, persons),
+        values=_zeros(np.float64, persons, width),
+        shown=_zeros(np.int32, persons, of_cohorts * rules.most),
+        pool=_zeros(np.int64, pool),
+        hulls=_zeros(np.float64, 2, pool, width),
+        nodes=_zeros(np.int64, nodes, 11),
+        boxes=_zeros(np.float64, nodes, 4, width),
+        sizes=_zeros(np.float64, nodes, 3),
+        ids=_zeros(np.uint64, nodes, 2),
+        due=_zeros(np.int32, nodes, 2),
+        slots=_zeros(np.int64, waiting, 4),
+        clock=_zeros(np.float64, waiting),
+        quasi=_zeros(np.float64, waiting, width),
+        codes=_zeros(np.int32, waiting, conditions),
+        covers=_zeros(np.float64, waiting if rules.present else 0, 2, width),
         tally=np.zeros((of_cohorts, most), np.int64),
         stamps=np.zeros((conditions, most + 1), np.int64),
         meta=meta,
     )
+    state.buckets[0] = NONE
+    return state
+
+
+def _zeros(kind: type[np.generic], *shape: int) -> NDArray[Any]:
+    """Zeros in address space of their own, where they are many: the system gives memory for what is written."""
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    if size < mmap.PAGESIZE:
+        return np.zeros(shape, kind)
+    return np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), kind).reshape(shape)
 
 
 def new_output(rows: int, width: int) -> Output:
@@ -166,3 +228,71 @@ def new_output(rows: int, width: int) -> Output:
         words=np.empty(0, np.uint64),
         meta=np.zeros(4, np.int64),
     )
+
+
+def moved_in(
+    schema: Schema,
+    rules: Rules,
+    contents: Mapping[str, NDArray[Any]],
+    quasi: NDArray[np.float64],
+    codes: NDArray[np.int32],
+    more: int = 0,
+) -> State:
+    """A state with these contents, in which these rows wait, with room for so many more nodes."""
+    persons, pool, nodes, waiting = (len(contents[name]) for name in ("persons", "pool", "nodes", "slots"))
+    state = new_state(schema, rules, persons, pool, nodes + more)
+    for name in ("persons", "times", "values", "shown", "pool", "nodes", "ids", "slots", "clock"):
+        getattr(state, name)[: len(contents[name])] = contents[name]
+    if rules.present:
+        state.covers[:waiting] = contents["covers"]
+    state.boxes[:nodes], state.sizes[:nodes], state.hulls[:, :pool] = (
+        contents[name] for name in ("boxes", "sizes", "hulls")
+    )
+    state.meta[:] = contents["meta"]
+    state.meta[[BEGIN, END, WAITING]] = 0, waiting, waiting
+    state.quasi[:waiting], state.codes[:waiting] = quasi, codes
+    # Waiting rows are counted anew: those that could not be read again have been given up.
+    slots = contents["slots"]
+    held = slots[:, PLACE] == COMPANY
+    for column, own in ((WAITS, ~held), (HELD, held)):
+        state.persons[:persons, column] = np.bincount(slots[own, PERSON], minlength=persons)
+    members = np.unique(slots[slots[:, PLACE] >= 0, PERSON])
+    members = members[state.persons[members, ROLE] == MEMBER]
+    state.nodes[:nodes, READY] = np.bincount(state.persons[members, NODE], minlength=nodes)
+    pooled = codes[slots[:, PLACE] == POOL]
+    for condition in range(len(state.tally)):
+        state.tally[condition] = np.bincount(pooled[:, condition], minlength=state.tally.shape[1])
+    _look_at_trees(state, nodes)
+    _fill_buckets(state)
+    return state
+
+
+def _look_at_trees(state: State, count: int) -> None:
+    """Find what follows from the nodes: which is above which, the least loss below, and who is to be split."""
+    nodes, lowest, due = state.nodes[:count], state.sizes[:count, LOWEST], state.due[:count]
+    inner = np.flatnonzero(nodes[:, LEFT] != NONE)
+    due[:, ABOVE] = NONE
+    for side in (LEFT, RIGHT):
+        due[nodes[inner, side], ABOVE] = inner
+    lowest[:] = state.sizes[:count, LOSS]
+    for node in inner[::-1]:  # children come behind their parents
+        lowest[node] = min(lowest[nodes[node, LEFT]], lowest[nodes[node, RIGHT]])
+    line = np.flatnonzero((nodes[:, LEFT] == NONE) & (nodes[:, TRY] == IN_LINE))
+    state.meta[ASKING] = len(line)
+    due[: len(line), LINE] = line
+
+
+def _fill_buckets(state: State) -> None:
+    """Put everybody into the buckets of a new state."""
+    known = np.flatnonzero(state.persons[: state.meta[PERSONS], ROLE] != GONE)
+    state.meta[BUCKETS] = 1 << max(len(known) - 1, 0).bit_length()
+    state.meta[MASK] = state.meta[BUCKETS] - 1
+    codes = state.persons[known, CODE]
+    buckets = (codes ^ (codes >> 17)) & state.meta[MASK]
+    order = np.argsort(buckets, kind="stable")
+    known, buckets = known[order], buckets[order]
+    last = np.append(buckets[1:] != buckets[:-1], True)[: len(known)]
+    state.persons[known, CHAIN] = np.where(last, NONE, np.roll(known, -1))
+    first = np.append(True, last[:-1])[: len(known)]
+    state.buckets[: state.meta[BUCKETS]] = NONE
+    state.buckets[buckets[first]] = known[first]

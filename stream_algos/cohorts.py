@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from microdata import (
-    Boxes,
     DataError,
     GuaranteeError,
     InfeasibleError,
@@ -37,44 +36,43 @@ from stream_algos import _cohort_kernels as kernels
 from stream_algos import _cohort_split_kernels as splits
 from stream_algos import _company_kernels as company
 from stream_algos._cohort_memory import CohortMemory
-from stream_algos._cohort_person_kernels import find_again
+from stream_algos._cohort_release_kernels import outside
 from stream_algos._cohort_state import (
+    ASKING,
     BEGIN,
+    CHUNK,
     CLUSTERS,
     COMPANY,
     COUNT,
     DISMISSED,
     END,
-    HELD,
     ID,
     KNOWN,
     LEAVES,
     LEFT,
+    LINE,
+    MANY,
     MEMBER,
     MEMBERS,
     NEEDED,
-    NODE,
     NODES,
     P_HI,
     P_LO,
     PARENT,
-    PERSON,
     PERSONS,
     PLACE,
-    POOL,
     POOLED_PERSONS,
     POSITION,
-    READY,
     ROLE,
     ROWS,
     SEEN,
     SHOWN,
+    SPLITS,
     SUPPRESSED,
     WAITING,
-    WAITS,
     WORDS,
     Rules,
-    State,
+    moved_in,
     new_output,
     new_state,
 )
@@ -93,8 +91,6 @@ from stream_algos.engine import (
     StreamParameters,
 )
 
-CHUNK = 1024
-"""Rows that one kernel call takes at most; there is room for so many more than are known."""
 NEVER = np.iinfo(np.int64).min
 
 
@@ -248,12 +244,14 @@ class Cohorts(CohortMemory, Engine):
             present=asked.company == "present",
             delta=asked.delay.tuples,
             founders=asked.founders or 3 * asked.k,
+            patient=12 * asked.k // 5,
+            few=3 * MANY // 20,
             memory=np.inf if asked.memory is None else asked.memory,
         )
         self._space = geometry(schema)
         self._last = NEVER
         self._since = -1
-        self._state = self._new_state(0, 0, 0, 0)
+        self._state = new_state(schema, self._rules, 0, 0, 0)
         self._out = new_output(0, len(schema.quasi))
         self.kept()
 
@@ -330,9 +328,8 @@ class Cohorts(CohortMemory, Engine):
         slots = snapshot["slots"]
         held = rows.take(np.isin(rows.positions, slots[:, POSITION]))
         index = np.searchsorted(slots[:, POSITION], held.positions)
-        self._state = self._moved_in(
-            {**snapshot, **{name: snapshot[name][index] for name in self._of_slots()}}, held.quasi, self._codes(held)
-        )
+        contents = {**snapshot, **{name: snapshot[name][index] for name in self._of_slots()}}
+        self._state = moved_in(self.schema, self._rules, contents, held.quasi, self._codes(held))
         self.kept()
 
     def status(self) -> Mapping[str, float]:
@@ -367,11 +364,14 @@ class Cohorts(CohortMemory, Engine):
 
     def _advance(self, rows: Batch, overdue: NDArray[np.int64], passed: int, founders: int | None = None) -> Release:
         """Let the kernels take rows and decide what is due, in turns: one takes, others divide, or gather company."""
-        rules, columns, done = self._rules, (*rows.columns()[:4], self._codes(rows)), 0
+        who = np.empty(len(rows), np.int64)
+        rules, columns, done = self._rules, (*rows.columns()[:4], self._codes(rows), who), 0
         most = int(self._state.meta[WAITING]) + len(rows)
         if len(self._out.members) < most:
             words = self._out.words[self._out.meta[WORDS] :]
             self._out = new_output(2 * most, len(self.schema.quasi))._replace(words=words)
+        self._make_room(len(rows))
+        kernels.look_up(self._state, columns[2], who)
         while done != NONE:
             self._make_room(len(rows))
             at: tuple[int, int, int, int] = (self._last, passed, founders or rules.founders, done)
@@ -408,60 +408,20 @@ class Cohorts(CohortMemory, Engine):
         """What rows show in each condition."""
         return codes_of(self.schema, self._conditions, rows.sensitive)
 
-    def _new_state(self, waiting: int, persons: int, pool: int, nodes: int) -> State:
-        """An empty state with room for as many again as there are, and a chunk."""
-        room = 2 * CHUNK
-        while room < 2 * waiting + CHUNK:
-            room *= 2
-        persons, pool, nodes = (2 * size + CHUNK for size in (persons, pool, nodes))
-        return new_state(self.schema, self._rules, persons, pool, nodes, room)
-
-    def _moved_in(
-        self,
-        contents: Mapping[str, NDArray[Any]],
-        quasi: NDArray[np.float64],
-        codes: NDArray[np.int32],
-        more: int = 0,
-    ) -> State:
-        """A state with these contents, in which these rows wait, with room for so many more nodes."""
-        persons, pool, nodes, waiting = (len(contents[name]) for name in ("persons", "pool", "nodes", "slots"))
-        state = self._new_state(waiting, persons, pool, nodes + more)
-        for name in ("persons", "times", "values", "shown", "pool", "nodes", "sizes", "ids", *self._of_slots()):
-            getattr(state, name)[: len(contents[name])] = contents[name]
-        state.boxes[:nodes], state.hulls[:, :pool] = contents["boxes"], contents["hulls"]
-        state.meta[:] = contents["meta"]
-        state.meta[[BEGIN, END, WAITING]] = 0, waiting, waiting
-        state.quasi[:waiting], state.codes[:waiting] = quasi, codes
-        # Waiting rows are counted anew: those that could not be read again have been given up.
-        slots = contents["slots"]
-        held = slots[:, PLACE] == COMPANY
-        for column, own in ((WAITS, ~held), (HELD, held)):
-            state.persons[:, column] = np.bincount(slots[own, PERSON], minlength=len(state.persons))
-        members = np.unique(slots[slots[:, PLACE] >= 0, PERSON])
-        members = members[state.persons[members, ROLE] == MEMBER]
-        state.nodes[:, READY] = np.bincount(state.persons[members, NODE], minlength=len(state.nodes))
-        pooled = codes[slots[:, PLACE] == POOL]
-        for condition in range(len(state.tally)):
-            state.tally[condition] = np.bincount(pooled[:, condition], minlength=state.tally.shape[1])
-        find_again(state)
-        return state
-
     def _make_room(self, rows: int) -> None:
         """See to room for so many further rows, whoever they are of, and for what is divided before them."""
         state, out, meta = self._state, self._out, self._state.meta
-        persons, pool, nodes, begin, end, waiting, needed = (
-            int(meta[entry]) for entry in (PERSONS, POOLED_PERSONS, NODES, BEGIN, END, WAITING, NEEDED)
+        persons, pool, nodes, waiting, needed = (
+            int(meta[entry]) for entry in (PERSONS, POOLED_PERSONS, NODES, WAITING, NEEDED)
         )
-        divided = 0 if needed in (NONE, COMPANY) else pool if needed == POOL else int(state.nodes[needed, COUNT])
+        divided = 0 if needed in (NONE, COMPANY) else pool
+        if needed == SPLITS:
+            divided = int(state.nodes[state.due[: meta[ASKING], LINE], COUNT].sum())
         more = 2 * (divided // self._rules.k + 2)
-        if (
-            len(state.persons) < persons + rows
-            or len(state.pool) < pool + rows
-            or len(state.nodes) < nodes + more
-            or len(state.slots) < end - begin + rows
-        ):
+        if len(state.persons) < persons + rows or len(state.pool) < pool + rows or len(state.nodes) < nodes + more:
             held = self._waiting()
-            self._state = self._moved_in(self._contents(held), state.quasi[held], state.codes[held], more)
+            rows_ = state.quasi[held], state.codes[held]
+            self._state = moved_in(self.schema, self._rules, self._contents(held), *rows_, more)
         left = len(out.words) - int(out.meta[WORDS])
         most = 2 * waiting + more
         if left < most:
@@ -495,5 +455,5 @@ class Cohorts(CohortMemory, Engine):
         """Raise `GuaranteeError` unless k persons stand behind every box and it covers its rows."""
         if (release.company < self.parameters.k).any():
             raise GuaranteeError("a cohort of fewer than k members publishes")
-        if not Boxes(self.schema, release.lo, release.hi).cover(quasi, release.cluster_of()).all():
+        if outside(release.lo, release.hi, release.starts, quasi):
             raise GuaranteeError("a released box does not cover its rows")

@@ -74,8 +74,8 @@ AWAY = float("inf")
 GROWING: list[tuple[str, float]] = [
     *([("A", 0), ("B", 1), ("C", 2)] * 8),
     *([("B", 10), ("A", 0), ("C", 2)] * 3),
-    *([("D", 5), ("E", 6), ("F", 7)] * 2),
-    *([("A", 0), ("C", 2), ("D", 5), ("E", 6), ("F", 7), ("B", 10)] * 6),
+    *([("D", 5), ("E", 6), ("F", 7), ("G", 8)] * 2),
+    *([("A", 0), ("C", 2), ("D", 5), ("E", 6), ("F", 7), ("G", 8), ("B", 10)] * 10),
 ]
 """One of three moves a little, so that their box grows; others come who live in between."""
 RETURNING: list[tuple[str, float]] = [
@@ -149,8 +149,8 @@ BROKEN = (
     Break(
         "joining by the published box",
         lambda seed: moving_apart(seed, GROWING),
-        "if not _contains(state, J_LO, node, lo, hi):",
-        "if nodes[node, LEFT] == NONE and not _contains(state, P_LO, node, lo, hi):",
+        "or not _contains(boxes, J_LO, node, lo, hi):",
+        "or (nodes[node, LEFT] == NONE and not _contains(boxes, P_LO, node, lo, hi)):",
     ),
     Break(
         "counting somebody again who had left",
@@ -164,10 +164,10 @@ BROKEN = (
     Break(
         "publishing a waiting row with later values",
         lambda seed: people(seed, moving=0.6),
-        "            state.hulls[0, place, attribute] = min(state.hulls[0, place, attribute], row[attribute])\n"
-        "            state.hulls[1, place, attribute] = max(state.hulls[1, place, attribute], row[attribute])\n",
-        "            state.hulls[0, place, attribute] = row[attribute]\n"
-        "            state.hulls[1, place, attribute] = row[attribute]\n",
+        "                state.hulls[0, place, attribute] = min(state.hulls[0, place, attribute], row[attribute])\n"
+        "                state.hulls[1, place, attribute] = max(state.hulls[1, place, attribute], row[attribute])\n",
+        "                state.hulls[0, place, attribute] = row[attribute]\n"
+        "                state.hulls[1, place, attribute] = row[attribute]\n",
     ),
     Break(
         "a box of one's own",
@@ -185,8 +185,8 @@ BROKEN = (
     Break(
         "a split's trigger under the new box",
         lambda seed: people(seed, 150, 4, moving=0.0),
-        "            meta[NEEDED], meta[AT] = node, position\n",
-        "            meta[NEEDED], meta[AT] = node, position\n            divide(state, out, space, rules)\n",
+        "        ask(state, rules, node)  # behind this row, which leaves with the box that stands\n",
+        "        ask(state, rules, node)\n        divide(state, out, space, rules)\n",
     ),
     Break(
         "a class of fewer than k persons",

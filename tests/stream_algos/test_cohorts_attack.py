@@ -54,7 +54,7 @@ def test_what_is_right_is_not_found(broken: Any) -> None:
 
 
 def test_splits_do_not_tell_newcomers() -> None:
-    splits, told = told_newcomers(watched(engine(1), people(1, persons=200, moving=0.0)))
+    splits, told = told_newcomers(watched(engine(1), people(1, persons=400, moving=0.0)))
     assert splits > 20
     assert told < 0.8 * splits
 
