@@ -83,7 +83,12 @@ def table_verdict(report: TableReport) -> Verdict:
 
 def replay_verdict(report: ReplayReport) -> Verdict:
     """Of a stream."""
-    lines = [_guarantee(report.guarantees, holds=report.holds), *_linked(report), _lost_of_stream(report)]
+    lines = [
+        _guarantee(report.guarantees, holds=report.holds),
+        *_linked(report),
+        *_timed(report),
+        _lost_of_stream(report),
+    ]
     return Verdict.of([*lines, _change(list(_changes_of_stream(report)))], repeatable=report.repeatable)
 
 
@@ -204,7 +209,18 @@ def _linked(report: ReplayReport) -> Iterator[Line]:
         f"rows of one person tied together: {number(report.linked.median)} persons could be meant in the median, "
         f"{number(report.linked.fewest)} at least{share}."
     )
-    yield Line("look" if far else "good", "Worst attack", got)
+    yield Line("look" if far else "good", "Intersection", got)
+
+
+def _timed(report: ReplayReport) -> Iterator[Line]:
+    if report.timing is None:
+        return
+    nobody = report.timing.nobody
+    got = (
+        f"for {percent(nobody)} of the rows that left alone, nobody else has one in the same tick that could be "
+        "theirs: who knows when a person acted knows their row."
+    )
+    yield Line("look" if nobody > TOLD else "good", "Timing", got)
 
 
 def _lost_of_stream(report: ReplayReport) -> Line:
@@ -221,6 +237,8 @@ def _lost_of_stream(report: ReplayReport) -> Line:
 def _changes_of_stream(report: ReplayReport) -> Iterator[str]:
     if report.linked is not None and (report.linked.identified or 0.0) > 0:
         yield "Persons come back and can be told apart over time: use cohorts, which keep k over time."
+    if report.timing is not None and report.timing.nobody > TOLD:
+        yield "Let no row leave alone (reuse: false, company: present), so that it cannot be timed."
     if report.suppressed_share > MUCH_SUPPRESSED:
         yield "Fewer events would be suppressed with a longer delay, a smaller k, or fewer quasi-identifiers."
     if (report.loss or 0.0) > MUCH_LOST:

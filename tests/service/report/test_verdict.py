@@ -141,6 +141,11 @@ def test_streams_have_one_too() -> None:
     found = replay_verdict(replayed(linked=linked))
     assert found.mark == "look"
     assert "cohorts" in lines(found)["To change"].answer
+    timing = {"rows": 50, "seconds": 1, "fewest": 0, "median": 0.0, "asked": 10, "below": 0.9, "nobody": 0.5}
+    found = replay_verdict(replayed(timing=timing))
+    assert lines(found)["Timing"].mark == "look"
+    assert "Let no row leave alone" in lines(found)["To change"].answer
+    assert replay_verdict(replayed(timing={**timing, "nobody": 0.0})).mark == "good"
     found = replay_verdict(replayed(suppressed=20, suppressed_share=0.2, loss=0.7))
     assert lines(found)["Lost"].mark == "look"
     assert "longer delay" in lines(found)["To change"].answer
