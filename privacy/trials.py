@@ -141,10 +141,12 @@ class _Attacked:
         self.inside = np.flatnonzero(inside)
         self.classes = np.where(inside, publication.classes, -1)
         self.sizes = np.bincount(self.classes[inside], minlength=len(boxes))
-        self.left = np.flatnonzero(self.sizes)
         self.lo, self.hi = np.ascontiguousarray(boxes.lo.T), np.ascontiguousarray(boxes.hi.T)
         # Columns that tell most come first, so that little is left to look at.
-        self.order = np.argsort(attribute_loss(boxes).mean(axis=0), kind="stable").tolist()
+        loss, distinct = attribute_loss(boxes).mean(axis=0), [len(np.unique(low)) for low in self.lo]
+        self.order = sorted(range(len(self.lo)), key=lambda column: (loss[column], -distinct[column]))
+        left = np.flatnonzero(self.sizes)
+        self._first = {column: _Beginning(left, self.lo[column], self.hi[column]) for column in self.order[:2]}
 
     def _a_row_of_each(self, persons: NDArray[np.int64], classes: NDArray[np.integer]) -> NDArray[np.int64]:
         """One published row of each person, by chance."""
@@ -180,7 +182,8 @@ class _Attacked:
 
     def _fitting(self, row: int, columns: Sequence[int]) -> NDArray[np.int64]:
         """Classes with rows whose boxes fit somebody in these columns."""
-        found, values = self.left, self.table.quasi[row]
+        values = self.table.quasi[row]
+        found = self._first[columns[0]].up_to(values[columns[0]])
         for column in columns:
             low, high = self.lo[column][found], self.hi[column][found]
             found = found[(low <= values[column]) & (values[column] <= high)]
@@ -224,6 +227,20 @@ class _Attacked:
             yield _Outcome(
                 "inference", histogram.attribute.name, own, others, float(counts[usual] / max(counts.sum(), 1))
             )
+
+
+class _Beginning:
+    """Classes in the order in which their boxes begin in one column."""
+
+    def __init__(self, classes: NDArray[np.int64], low: NDArray[np.float64], high: NDArray[np.float64]) -> None:
+        self._classes = classes[np.argsort(low[classes], kind="stable")]
+        self._starts = low[self._classes]
+        self._points = bool((low == high).all())
+
+    def up_to(self, value: float) -> NDArray[np.int64]:
+        """Those that may have a value: where boxes are points, those that are it."""
+        last = np.searchsorted(self._starts, value, side="right")
+        return self._classes[np.searchsorted(self._starts, value) if self._points else 0 : last]
 
 
 def _bet(histogram: Histogram, classes: NDArray[np.int64], usual: int) -> int:
