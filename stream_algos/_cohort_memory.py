@@ -37,6 +37,7 @@ from stream_algos._cohort_state import (
     PERSONS,
     POOLED,
     POOLED_PERSONS,
+    POSITION,
     PREVIOUS,
     RIGHT,
     ROLE,
@@ -47,7 +48,7 @@ from stream_algos._cohort_state import (
     State,
 )
 from stream_algos._held_kernels import NONE
-from stream_algos.engine import Snapshot
+from stream_algos.engine import Batch, Snapshot
 from stream_algos.memory import Columns, Memory
 
 _KEPT = [LEFT, RIGHT, CUT, TRY, OPEN, MADE, SHOWN, AFTER]
@@ -181,6 +182,28 @@ class CohortMemory(Memory):
             "meta": meta,
         }
 
+    def forget(self, persons: NDArray[np.int64], rows: Batch) -> NDArray[np.int64]:
+        """Nobody counts them any more; a cohort that is left with fewer than k publishes nothing until others join."""
+        tables = {table: dict(self.entries(table, np.arange(size))) for table, size in self.sizes().items()}
+        known, rest = tables["persons"], dict(self.rest())
+        role = known["role"].copy()
+        numbers = np.flatnonzero(np.isin(known["code"], persons) & (role != GONE))
+        waits = np.isin(rest["slots"][:, PERSON], numbers)
+        given_up = rest["slots"][waits, POSITION]
+        rest |= {name: rest[name][~waits] for name in self._of_slots()}
+        meta = rest["meta"]
+        meta[KNOWN] -= len(numbers)
+        meta[MEMBERS] -= (role[numbers] == MEMBER).sum()
+        meta[POOLED_PERSONS] -= (role[numbers] == POOLED).sum()
+        for name, column in known.items():
+            column[numbers] = NONE if name in {"node", "shown"} else 0
+        stay = ~np.isin(tables["pool"]["person"], numbers)
+        tables["pool"] = {name: column[stay] for name, column in tables["pool"].items()}
+        self.restore(self.recalled(tables, rest), rows)
+        last, others, gone, nodes, ids = self._mark
+        self._mark = (last, np.union1d(others, numbers), gone, nodes, ids)
+        return given_up
+
     @staticmethod
     def _resolved(
         nodes: NDArray[np.int64], sizes: NDArray[np.float64], own: NDArray[Any], values: NDArray[np.float64]
@@ -199,6 +222,10 @@ class CohortMemory(Memory):
         raise NotImplementedError
 
     def _of_slots(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def restore(self, snapshot: Snapshot, rows: Batch) -> None:
+        """See the engine."""
         raise NotImplementedError
 
 

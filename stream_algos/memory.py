@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_algos.engine import Snapshot
+from stream_algos.engine import Batch, Snapshot
 
 Columns: TypeAlias = Mapping[str, NDArray[Any]]
 """Entries of a table, side by side: all columns have the same length, and hold numbers."""
@@ -44,6 +44,13 @@ class Memory(ABC):
     @abstractmethod
     def rest(self) -> Snapshot:
         """What the tables leave out."""
+
+    @abstractmethod
+    def forget(self, persons: NDArray[np.int64], rows: Batch) -> NDArray[np.int64]:
+        """Forget these persons, by their codes, with all that is known of them; the positions of rows given up so.
+
+        `rows` are those that wait. Whoever they were company of has less of it.
+        """
 
     @abstractmethod
     def recalled(self, tables: Mapping[str, Columns], rest: Snapshot) -> Snapshot:

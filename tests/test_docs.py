@@ -51,6 +51,7 @@ NOT_RUN = {
     "docker compose": "no engine here; tests/test_containers.py runs the commands of the services",
     "deploy/prepare": "tests/test_containers.py runs it",
     "portcullis run examples/orders/policy.yaml": "the deployed worker of tests/test_containers.py",
+    "portcullis forget visits.yaml": "needs a stream with people; tests/service/worker/test_remembered_persons.py",
     "portcullis drain examples/orders/policy.yaml": "the walk drains its own stream",
 }
 """Commands that no test of this file runs, and why; their flags are checked all the same."""

@@ -82,6 +82,12 @@ COMMANDS = {
         "portcullis drain orders.yaml",
         (DONE, WRONG_USE, UNAVAILABLE, REFUSED),
     ),
+    "forget": Command(
+        "service.worker.command:forget_command",
+        "Erase persons from what a stream remembers.",
+        "portcullis forget visits.yaml --person-file persons.txt",
+        (DONE, WRONG_USE, UNAVAILABLE, REFUSED),
+    ),
     "serve": Command(
         "service.cli.serve:serve",
         "Serve the HTTP API, its jobs and the console.",

@@ -1,8 +1,11 @@
-"""`portcullis run` and `portcullis drain`."""
+"""`portcullis run`, `portcullis drain` and `portcullis forget`."""
 
 from __future__ import annotations
 
+import time
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,13 +14,14 @@ from service.kafka import connect
 from service.kafka.flags import Bootstrap, ClientName, SettingsFile, kafka_settings
 from service.logs import log_to_stderr
 from service.policy import load_policy
-from service.settings import read_settings_file, settings_of
+from service.settings import SettingsError, read_settings_file, settings_of
 from service.worker.loop import Worker
 from service.worker.metrics import Metrics
 from service.worker.process import Duty, supervise, work
 from service.worker.settings import WorkerSettings
 from service.worker.stream import stream_of
 
+_MOST_PERSON_BYTES = 64 << 20
 Policies = Annotated[list[str], typer.Argument(metavar="POLICY…", help="Policy files, one stream each.")]
 AcceptLoss = Annotated[
     bool,
@@ -78,3 +82,49 @@ def drain_command(
     positions = Worker(stream, connect(kafka_settings(bootstrap, client)), settings, metrics).drain()
     for number, position in sorted(positions.items()):
         typer.echo(f"{stream.input}/{number}: drained up to offset {position}")
+
+
+def forget_command(
+    policy: Annotated[str, typer.Argument(metavar="POLICY", help="The policy whose stream remembers them.")],
+    person_file: Annotated[
+        Path, typer.Option("--person-file", help="Whom to forget: one person per line, as in the input.")
+    ],
+    bootstrap: Bootstrap = None,
+    client: ClientName = None,
+    settings_file: SettingsFile = None,
+) -> None:
+    """Erase persons from what a stream remembers: their values, and that they were there.
+
+    Stop its workers first. Whoever was in a cohort with them is one fewer: a cohort with fewer than k members publishes
+    nothing until others join. Events of theirs in the input are not touched: who comes again is known anew.
+    """
+    log_to_stderr()
+    read_settings_file(settings_file)
+    persons = _persons_in(person_file)
+    settings = settings_of(WorkerSettings, {}).model_copy(update={"instance": None})
+    stream = stream_of(load_policy(policy), settings)
+    if not stream.remembers:
+        raise SettingsError(f"stream {stream.name!r} remembers nobody: there is nothing to forget")
+    connected = connect(kafka_settings(bootstrap, client))
+    forgotten = Worker(stream, connected, settings, Metrics(stream)).forget(persons)
+    for number, count in sorted(forgotten.items()):
+        typer.echo(f"{stream.input}/{number}: {count} of {len(persons)} persons were known, and are forgotten")
+    with closing(connected.admin()) as admin:
+        lag = int(admin.describe_topic(stream.memory_topic).config["max.compaction.lag.ms"])
+    gone = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(time.time() + lag / 1000))
+    typer.echo(f"what was written of them is gone from the disks of the brokers once they have compacted, by {gone}")
+
+
+def _persons_in(path: Path) -> list[str]:
+    try:
+        if path.stat().st_size > _MOST_PERSON_BYTES:
+            raise SettingsError(f"{path}: at most {_MOST_PERSON_BYTES} bytes of persons at once")
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path} is no UTF-8 text") from None
+    persons = [line for line in lines if line]
+    if not persons:
+        raise SettingsError(f"{path} names nobody")
+    return persons

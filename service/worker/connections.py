@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
 from microdata import PersonKey
+from microdata.encoding import encode_persons
 from service.codec import Codec, codec_of
 from service.kafka import Client, FinalError, KafkaError, Partition, Reader, reach
 from service.publishing.messages import MessageEncoder
@@ -104,6 +109,10 @@ class Connections:
         with asking():
             made = codec_of(route, self._settings.max_event_bytes, self.topics.message_bytes, self._person_key)
         return AskingCodec(made)
+
+    def codes_of(self, persons: Sequence[str]) -> NDArray[np.int64]:
+        """How persons of these names are known here."""
+        return encode_persons(self._person_key, pa.array(persons, pa.string()))[0]
 
     def close(self) -> None:
         """Let go of all of them."""

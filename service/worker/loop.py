@@ -17,6 +17,7 @@ import os
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
@@ -376,6 +377,35 @@ class Worker:
         finally:
             self.close()
 
+    def forget(self, persons: Sequence[str]) -> dict[int, int]:
+        """Forget persons, and write everything anew, so that compaction removes what was written of them.
+
+        Returns how many of them each partition knew.
+        """
+        try:
+            self._connections.open()
+            self._require_alone()
+            self._owned.join()
+            codes = self._connections.codes_of(persons)
+            forgotten: Counter[int] = Counter()
+            for _ in range(_DRAIN_TRIES):
+                self._own_everything()
+                # What is decided about them leaves first: it was promised to others too.
+                self._commit(self._check_and_encode())
+                self._commit(self._check_and_encode())
+                for partition, own in self._owned.running.items():
+                    forgotten[partition.number] = max(forgotten[partition.number], own.forget(codes))
+                since = {partition: own.sequence + 1 for partition, own in self._owned.running.items()}
+                self._commit(self._check_and_encode())
+                while sum(not own.written_anew(since[partition]) for partition, own in self._owned.running.items()):
+                    self._poll(0.0, 1)
+                    self._commit(self._check_and_encode())
+                if len(self._owned.running) == self._connections.topics.input_partitions:
+                    return dict(forgotten)
+            raise UnavailableError("forgetting did not commit; run it again")
+        finally:
+            self.close()
+
     def _require_alone(self) -> None:
         """Workers beside a drain would hold some of the partitions, or begin anew what it has just ended."""
         with closing(self._connections.client.admin()) as admin:
@@ -383,7 +413,7 @@ class Worker:
         if members:
             raise TopicError(
                 f"stream {self.stream.name!r} has {members} running {'worker' if members == 1 else 'workers'}: stop "
-                "them before draining. One that was killed counts until its session times out (session_timeout_ms)"
+                "them first. One that was killed counts until its session times out (session_timeout_ms)"
             )
 
     def _own_everything(self, patience: float = 60.0) -> None:
@@ -396,6 +426,4 @@ class Worker:
                 raise PartitionError("; ".join(self._owned.stopped.values()))
             if len(self._owned.running) == self._connections.topics.input_partitions:
                 return
-        raise TopicError(
-            f"stream {self.stream.name!r}: other workers hold some of its partitions; stop them before draining"
-        )
+        raise TopicError(f"stream {self.stream.name!r}: other workers hold some of its partitions; stop them first")

@@ -86,7 +86,8 @@ class MemoryNote(msgspec.Struct, frozen=True):
 class _Live:
     """What the topic holds, and how far writing pages again has come."""
 
-    pages: frozenset[bytes] = frozenset()
+    pages: Mapping[bytes, int] = field(default_factory=dict)
+    """Key of each, and the sequence with which it was written."""
     deltas: tuple[tuple[int, bytes], ...] = ()
     """Sequence and key of each."""
     begun: int = 0
@@ -105,7 +106,7 @@ class Written:
     records: tuple[tuple[bytes, bytes | None], ...]
     note: MemoryNote
     hashes: Mapping[str, NDArray[np.uint64]] = field(default_factory=dict)
-    live: _Live = _Live()
+    live: _Live = field(default_factory=_Live)
 
     def ending(self, end: int) -> Written:
         """The same once it is known where its records end."""
@@ -149,6 +150,7 @@ class DurableMemory:
         self._note = note
         self._hashes: dict[str, NDArray[np.uint64]] = {}
         self._live = _Live()
+        self._hurried = False
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
@@ -172,6 +174,8 @@ class DurableMemory:
             deltas=self._live.deltas + tuple((sequence, key) for key, _ in records),
             owed=self._live.owed + sum(max(len(content), _PER_DELTA) for _, content in records),
         )
+        if self._hurried:
+            live = replace(live, owed=max(live.owed, _MOST_PAGES * _PER_PAGE))
         pages, gone, live = self._rewritten(live, sizes, sequence, sums)
         sealed: list[tuple[bytes, bytes | None]] = [
             (key, self._keys.seal(content, self._where, key, sequence)) for key, content in [*records, *pages]
@@ -200,7 +204,12 @@ class DurableMemory:
                 # An entry may say the same in other words by now: of a cohort that was split, a part.
                 sums.take(name, numbers, entries, owner.loose)
                 records.append((key, next(_packed(sequence, [(name, numbers, entries)]))))
-                live = replace(live, pages=live.pages | {key}, next=(table, page + 1), owed=live.owed - _PER_PAGE)
+                live = replace(
+                    live,
+                    pages={**live.pages, key: sequence},
+                    next=(table, page + 1),
+                    owed=live.owed - _PER_PAGE,
+                )
                 continue
             live = replace(live, next=(table + 1, 0))
             if table + 1 == len(names):
@@ -218,7 +227,17 @@ class DurableMemory:
         beyond = {key for key in live.pages if int(key.split(b"/")[1]) >= last[key.split(b"/")[0].decode()]}
         old = [key for sequence, key in live.deltas if sequence <= live.begun]
         deltas = tuple((sequence, key) for sequence, key in live.deltas if sequence > live.begun)
-        return replace(live, pages=live.pages - beyond, deltas=deltas, next=(0, 0)), [*sorted(beyond), *old]
+        pages = {key: sequence for key, sequence in live.pages.items() if key not in beyond}
+        return replace(live, pages=pages, deltas=deltas, next=(0, 0)), [*sorted(beyond), *old]
+
+    def hurry(self) -> None:
+        """Write as many pages with each transaction as it may have, whether much has changed or not."""
+        self._hurried = True
+
+    def older_than(self, sequence: int) -> bool:
+        """Whether the topic still needs records that were written before this one."""
+        deltas = (delta for delta, _ in self._live.deltas)
+        return any(one < sequence for one in (*deltas, *self._live.pages.values()))
 
     def erased(self) -> Written:
         """Nothing is remembered any more."""
@@ -253,7 +272,7 @@ class DurableMemory:
             raise LostMemoryError("it does not hold what its state says: records are missing or old")
         deltas = tuple((sequence, key) for key, sequence in live.items() if key.startswith(_DELTA))
         begun, table, page, owed = self._note.turn
-        pages = frozenset(key for key in live if not key.startswith(_DELTA))
+        pages = {key: sequence for key, sequence in live.items() if not key.startswith(_DELTA)}
         self._live = _Live(pages, deltas, begun, (table, page), owed)
         return dict(tables)
 

@@ -38,18 +38,28 @@ _GAUGES = {
     "delay": ("delay_recent_seconds", "Running mean time from taking an event to publishing it."),
     "open_clusters": ("open_clusters", "Clusters being formed."),
     "tau": ("tau", "Loss threshold of the engine, the mean over partitions."),
+    "persons": ("persons", "Persons that engines remember."),
+    "members": ("persons_in_cohorts", "Persons whom a cohort counts."),
+    "dismissed": ("persons_dismissed", "Persons whose values left the box of their cohort: never counted again."),
+    "pool": ("persons_in_pool", "Persons who wait for a cohort."),
+    "cohorts": ("cohorts", "Cohorts of persons."),
+    "last_seen": ("last_seen_offsets", "Offsets since members were seen: the median, the mean over partitions."),
     "pending": ("events_pending", "Rows taken and undecided."),
     "lag": ("lag", "Records of the input behind the last one taken."),
     "thin": ("thin_partitions", "Partitions with too few persons within the delay."),
     "stopped": ("stopped_partitions", "Partitions that wait for an operator."),
     "assigned": ("assigned_partitions", "Partitions that this worker owns."),
 }
+_OF_PERSONS = ("persons", "members", "dismissed", "pool", "cohorts")
+"""Gauges that engines tell which remember persons."""
 _SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 _TUPLES = (10, 100, 1_000, 3_000, 10_000, 30_000, 100_000)
 PATIENCE = 90.0
 """Seconds without a step after which a loop counts as stuck, unless the settings let one step take longer."""
 _QUIET_SECONDS = 10.0
 """Seconds without a poll after which a worker is not doing its job, whatever it waits for."""
+_ASK_SECONDS = 5.0
+"""How often engines that remember persons are asked how they are."""
 _RECENT = 0.05
 """Weight of the newest value in a running mean."""
 
@@ -85,6 +95,7 @@ class Metrics(Collector):
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
         self._seen: dict[Partition, Counter[str]] = {}
+        self._asked: dict[Partition, tuple[InputPartition, float, dict[str, float]]] = {}
         self._partitions: dict[Partition, dict[str, Any]] = {}
         self._assigned: frozenset[Partition] = frozenset()
         self._stopped: dict[Partition, str] = {}
@@ -169,7 +180,7 @@ class Metrics(Collector):
     def settled(self, partition: Partition, own: InputPartition, settlement: Settlement, now: float) -> None:
         """What a durable transaction did for one partition; called before the partition forgets its rows."""
         rows, clusters = settlement.published.rows, settlement.published.clusters
-        engine, totals = dict(own.engine.status()), Counter(settlement.state.totals)
+        engine, totals = self._told(partition, own), Counter(settlement.state.totals)
         with self._lock:
             self._counts += totals - self._seen.get(partition, Counter())
             self._counts["refused_releases"] += settlement.published.refused
@@ -191,11 +202,20 @@ class Metrics(Collector):
                 _blend(known, "loss", float(losses @ np.diff(clusters.starts) / len(rows)))
                 _blend(known, "delay", float(delays.mean()))
 
+    def _told(self, partition: Partition, own: InputPartition) -> dict[str, float]:
+        """What the engine tells of itself; one that remembers persons looks at all of them, and is asked rarely."""
+        asked = self._asked.get(partition)
+        if own.memory is not None and asked and asked[0] is own and time.monotonic() < asked[1] + _ASK_SECONDS:
+            return asked[2]
+        told = dict(own.engine.status())
+        self._asked[partition] = own, time.monotonic(), told
+        return told
+
     def gone(self) -> None:
         """The loop has ended."""
         with self._lock:
             self._polled_at, self._waits_for = None, "the worker has ended"
-            self._assigned, self._partitions = frozenset(), {}
+            self._assigned, self._partitions, self._asked = frozenset(), {}, {}
 
     def collect(self) -> Iterator[Metric]:
         """Everything that Prometheus asks for."""
@@ -236,6 +256,8 @@ class Metrics(Collector):
             "delay": _mean(known, "delay"),
             "open_clusters": sum(engine.get("open_clusters", 0.0) for engine in engines),
             "tau": _mean(engines, "tau"),
+            **{name: sum(engine.get(name, 0.0) for engine in engines) for name in _OF_PERSONS},
+            "last_seen": _mean(engines, "last_seen_median"),
             "pending": sum(each.get("pending", 0) for each in known),
             "lag": sum(each.get("lag", 0) for each in known),
             "thin": sum(bool(each.get("thin")) for each in known),

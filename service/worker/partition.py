@@ -148,6 +148,28 @@ class InputPartition:
         """Decide everything that is held."""
         self._decide(self.engine.flush(), thin=self.thin)
 
+    def forget(self, persons: NDArray[np.int64]) -> int:
+        """Forget persons, by their codes: how many of them were known. Rows of theirs that wait are suppressed."""
+        if self._memory is None:
+            return 0
+        known = int(self.engine.status()["persons"])
+        self.totals["suppressed"] += len(self._memory.forget(persons, self.rows.batch(0)))
+        self._changed = True
+        return known - int(self.engine.status()["persons"])
+
+    def written_anew(self, sequence: int) -> bool:
+        """Whether nothing that is remembered was written before this cycle; until then every cycle writes some anew."""
+        if self._memory is None or not self._memory.durable.older_than(sequence):
+            return True
+        self._memory.durable.hurry()
+        self._changed = True
+        return False
+
+    @property
+    def sequence(self) -> int:
+        """Number of the last committed cycle."""
+        return self._state.sequence
+
     def missing(self) -> NDArray[np.int64]:
         """Pending and decided positions whose rows are gone."""
         wanted = np.concatenate([self._state.pending, self._owed.members])

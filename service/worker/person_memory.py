@@ -12,7 +12,7 @@ from service.publishing.gate import Gate
 from service.worker.memory import DurableMemory, MemoryNote, Tables
 from service.worker.published_values import TABLE, PublishedValues
 from service.worker.sealing import Keys
-from stream_algos import Columns, Engine, Memory, Release, Snapshot
+from stream_algos import Batch, Columns, Engine, Memory, Release, Snapshot
 
 
 class PersonMemory:
@@ -47,6 +47,10 @@ class PersonMemory:
         """What was read, with the rest of the engine's state."""
         tables, self._tables = self._tables, {}
         return self._engine.recalled(tables, rest)
+
+    def forget(self, persons: NDArray[np.int64], rows: Batch) -> NDArray[np.int64]:
+        """Forget these persons; positions of the rows that are given up so."""
+        return self._engine.forget(persons, rows)
 
     def rest(self) -> Snapshot:
         """The engine's state but for what is remembered of persons."""

@@ -13,7 +13,7 @@ from stream_algos import _cohort_memory as remembering
 from stream_algos import _cohort_state as columns
 from stream_algos._held_kernels import NONE
 from tests.stream_algos.cohort_streams import SCHEMA, engine, people
-from tests.stream_algos.test_cohorts import assert_sound
+from tests.stream_algos.test_cohorts import LINE, assert_sound, rows
 from tests.stream_worlds import Observer
 
 ILL = replace(SCHEMA, sensitive=(Category("illness", Hierarchy.flat(["flu", "ulcer", "gout"])),))
@@ -167,3 +167,28 @@ def test_the_time_of_a_silent_person_is_never_told_too_early() -> None:
     late = snapshot["times"] - one._state.times[: len(there)]
     assert (late[there] >= 0).all()
     assert (late[there] <= 8.0 / remembering._TIMES + 1e-9).all()
+
+
+def test_a_cohort_that_loses_members_to_erasure_publishes_nothing_below_k() -> None:
+    one, keeper = engine(1, k=3, tuples=4, schema=LINE, founders=3), Keeper()
+    one.push(rows((1, 10), (2, 11), (3, 12)))
+    assert len(one.advance(10).members) == 3
+    keeper.keep(one)
+    assert not len(one.forget(np.array([2, 99]), Batch.empty(LINE)))
+    keeper.keep(one)
+    assert one.status()["persons"] == one.status()["members"] == 2
+    assert 2 not in {int(entry["code"]) for entry in keeper.tables["persons"].values()}
+    assert not len(one.push(rows((1, 10), start=20)).members), "fewer than k"
+    assert len(one.push(rows((4, 11), start=21)).members) == 1, "somebody joins"
+    assert len(one.push(rows((1, 10), start=22)).members) == 1
+    assert_sound(one)
+
+
+def test_rows_of_forgotten_persons_that_wait_are_given_up() -> None:
+    one = engine(1, k=3, tuples=40, schema=LINE, founders=3)
+    waiting = rows((1, 10), (2, 11), (1, 12))
+    one.push(waiting)
+    assert one.forget(np.array([1]), waiting).tolist() == [0, 2]
+    assert one.pending().tolist() == [1]
+    assert one.status()["pool"] == 1
+    assert_sound(one)

@@ -280,8 +280,22 @@ function partitionTables(now) {
     worker.ready ? "ready" : worker.reason,
     moment(worker.started),
   ]);
+  const people = now.partitions
+    .filter(([, one]) => one.engine?.persons !== undefined)
+    .map(([place, { engine }]) => [
+      place,
+      number(engine.since),
+      number(engine.persons),
+      number(engine.members),
+      number(engine.pool),
+      number(engine.dismissed),
+      number(engine.cohorts),
+      number(engine.last_seen_median),
+    ]);
+  const known = ["partition", "since offset", "persons", "in cohorts", "in the pool", "dismissed", "cohorts"];
   return [
     table("Partitions", ["partition", "position", "lag", "waiting", "open clusters", "loss", "delay", ""], rows),
+    ...(people.length ? [table("Persons who are remembered", [...known, "seen, offsets ago"], people)] : []),
     table("Workers", ["worker", "state", "started"], workers),
   ];
 }

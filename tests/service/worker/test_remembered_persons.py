@@ -276,6 +276,39 @@ def test_a_drained_stream_forgets_everybody(quarter: Quarter, key_file: Path) ->
     assert anew.known()["persons"] == 0
 
 
+def test_a_forgotten_person_is_gone_from_the_bytes_once_they_are_compacted(quarter: Quarter, key_file: Path) -> None:
+    quarter.hall.cycle(3)
+    known = quarter.known()
+    codes = quarter.hall.worker._connections.codes_of(["p7", "p8", "stranger"])
+    assert {*codes.tolist()} & remembered(quarter, key_file) == set(codes[:2].tolist())
+    quarter.hall.worker.close()
+    stream = quarter.hall.stream
+    worker = Worker(stream, quarter.paper, WorkerSettings(key_file=key_file), Metrics(stream))
+    quarter.paper.assign(0)
+    assert worker.forget(["p7", "p8", "stranger"]) == {0: 2}
+    quarter.compact()
+    assert {*codes.tolist()} & remembered(quarter, key_file) == set()
+    anew = Quarter(key_file, paper=quarter.paper)
+    anew.seen, anew.values = quarter.seen, quarter.values
+    anew.paper.assign(0)
+    anew.hall.cycle()
+    assert anew.known()["persons"] == known["persons"] - 2
+    assert anew.known()["members"] + anew.known()["dismissed"] + anew.known()["pool"] == anew.known()["persons"]
+    anew.bring(7)
+    anew.hall.cycle()
+    assert anew.known()["persons"] == known["persons"] - 1, "who comes again is known anew"
+
+
+def remembered(quarter: Quarter, key_file: Path) -> set[int]:
+    """The codes of all persons in any record that compaction has not removed."""
+    keys, codes = load_keys(key_file), set[int]()
+    for number, (key, value) in enumerate(quarter.paper.logs[MEMORY]):
+        if value is not None and (MEMORY, number) not in quarter.paper.gone:
+            arrays = unpack(keys.open(value, MEMORY, key)[0])[1]
+            codes |= set(arrays.get("persons.code", np.empty(0)).tolist())
+    return codes
+
+
 def test_the_gate_knows_after_a_restart_which_values_have_left(key_file: Path) -> None:
     """With ℓ = 2 a cohort that has shown both values publishes any of them alone, before and after."""
     quarter = Quarter(key_file, l=2, persons=30)
