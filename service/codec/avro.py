@@ -21,7 +21,7 @@ from service.codec import avro_schema
 from service.codec._avro_kernels import decimals, scan
 from service.codec._found import Found, nothing_found
 from service.codec.avro_schema import AvroSchemaError, Plan, Type, arrow_type
-from service.codec.binary_records import PREFIX, BinaryDecoder, Bytes, bits, gathered, ids_in_front, strange
+from service.codec.binary_records import PREFIX, BinaryDecoder, Bytes, bits, gathered, ids_in_front, never_fits, strange
 from service.registry import Registry, RegistryError
 
 _WIDTHS = {"int": np.int32, "long": np.int64}
@@ -125,6 +125,9 @@ def complaints(record: Type, schema: Schema) -> Iterator[tuple[str, str]]:
         elif strange := next((one for one in found if arrow_type(one) is None), None):
             few = f"has decimals of more than {avro_schema.MOST_DIGITS} digits"
             yield name, few if strange.logical == "decimal" else f"is of type {strange.name}, which holds many values"
+        elif all(never_fits(schema, name, arrow_type(one)) for one in found):
+            kinds = " or ".join(one.logical or one.name for one in found)
+            yield name, f"is of type {kinds}, which is never what the policy says"
         elif public and len(found) > 1:
             yield name, "is public and of several types; one of them and null is what can be published"
 

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from decimal import Decimal
 from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -174,6 +175,19 @@ def ids_in_front(
     marked[long_enough] = data[at] == 0
     why[(why == 0) & ~marked] = Reason.MALFORMED
     return numbers
+
+
+def never_fits(schema: Schema, name: str, kind: pa.DataType) -> bool:
+    """Whether a declared field can have no value of this type, as a number cannot be a truth value."""
+    if name in schema.public:
+        return False
+    plain = replace(schema, public=())
+    zero = pa.array(["0"]) if is_text(kind) else pa.array([0], pa.int32() if kind.bit_width == 32 else pa.int64())
+    value = pa.array([Decimal(0)], kind) if pa.types.is_decimal(kind) else zero.cast(kind)
+    columns = {own: [value if own == name else pa.nulls(1)] for own in plain.fields()}
+    refusals = encode_layers(plain, columns, 1, [b""], person_key=PersonKey.random()).refusals
+    place = list(plain.fields()).index(name)
+    return bool(((refusals.fields == place) & (refusals.reasons == Reason.WRONG_TYPE)).any())
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from service.codec.events import LARGEST_MESSAGE, MAX_EVENT_BYTES, Codec, Emit, 
 from service.codec.json import JsonCodec
 from service.codec.json_messages import JSON_VALUE, JsonMessages
 from service.codec.json_schema import JsonSchemaDecoder, JsonSchemaMessages, derived_json_schema
+from service.codec.output_changes import Changes, changes
 from service.codec.protobuf import OneMessage, ProtobufDecoder, RegistryMessages
 from service.codec.protobuf_messages import ProtobufMessages, derived_protobuf
 from service.codec.protobuf_schema import same_declarations
@@ -203,14 +204,32 @@ def _prefix(route: Route, kind: str, text: str) -> bytes:
         if same(side.schema, text):
             return b""
         raise SchemaConflictError(f"stream.format: the output's schema file must hold {text}")
-    registry, subject = route.asked(), route.output_subject
-    if side.register:
-        number: int | None = registry.register(subject, kind, text)
-    else:
-        number = registry.look_up(subject, kind, text)
-    if number is None:
-        raise SchemaConflictError(f"subject {subject!r} does not have the schema of what leaves: {text}")
+    number = _number(route.asked(), route.output_subject, kind, text, register=side.register)
     return b"\0" + number.to_bytes(4, "big")
+
+
+def _number(registry: Registry, subject: str, kind: str, text: str, *, register: bool) -> int:
+    """The id of the schema of what leaves; it is not registered where readers of the one before could not read it."""
+    number = registry.look_up(subject, kind, text)
+    if number is not None:
+        return number
+    newest = registry.newest(subject)
+    different = changes(kind, newest.text, text) if newest is not None and newest.kind == kind else Changes([], [])
+    if newest is not None and newest.kind != kind:
+        different = Changes([f"it is {kind}, and was {newest.kind}"], [])
+    if not register:
+        said = "".join(f"; {each}" for each in (*different.types, *different.others))
+        raise SchemaConflictError(f"subject {subject!r} does not have the schema of what leaves{said}: {text}")
+    if different.types:
+        raise SchemaConflictError(
+            f"subject {subject!r}: {'; '.join(different.types)}. Who reads the one cannot read the other: name another "
+            "output, or another subject for it"
+        )
+    try:
+        return registry.register(subject, kind, text)
+    except SchemaConflictError as error:
+        said = "; ".join(different.others)
+        raise SchemaConflictError(f"{error}{f' ({said})' if said else ''}") from None
 
 
 def warm_up(route: Route, nothing: Records) -> None:

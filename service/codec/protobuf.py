@@ -20,7 +20,7 @@ from service.codec import protobuf_schema
 from service.codec._found import Found, nothing_found
 from service.codec._protobuf_kernels import DEFAULT, VALUE, heads, scan
 from service.codec.avro_schema import RANGES
-from service.codec.binary_records import BinaryDecoder, Bytes, gathered, strange
+from service.codec.binary_records import BinaryDecoder, Bytes, gathered, never_fits, strange
 from service.codec.protobuf_schema import MOMENT, Leaf, Plan, arrow_type, message_of, path_of
 from service.codec.protobuf_text import unescaped
 from service.codec.protobuf_types import Enum, Field, File, Message, ProtobufSchemaError
@@ -129,6 +129,8 @@ def complaints(message: Message, schema: Schema) -> Iterator[tuple[str, str]]:
     for name in schema.fields():
         path = path_of(message, name)
         why = "the topic's schema has no such field" if path is None else protobuf_schema.complaint(path)
+        if path is not None and why is None and never_fits(schema, name, arrow_type(path[-1])):
+            why = f"is of type {protobuf_schema.type_name(path[-1])}, which is never what the policy says"
         if why is not None:
             yield name, why
 

@@ -224,6 +224,8 @@ def test_what_is_no_schema_is_told(text: str, complaint: str) -> None:
         (record(age={"type": "array", "items": "int"}), "age: is of type array"),
         (record(item={"type": "map", "values": "int"}), "item: is of type map"),
         (record(home="string"), r"home\.zip: the topic's schema has no such field"),
+        (record(age=["null", "boolean"]), "age: is of type boolean, which is never what the policy says"),
+        (record(who={"type": "int", "logicalType": "date"}), "who: is of type date, which is never what"),
         (record(note=["int", "string"]), "note: is public and of several types"),
         (record(amount={"type": "bytes", "logicalType": "decimal", "precision": 19}), "more than 18 digits"),
     ],

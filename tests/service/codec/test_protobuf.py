@@ -206,6 +206,8 @@ def test_a_message_of_a_thousand_fields_is_read() -> None:
         (order_text().replace("int64 amount", "elsewhere.Money amount"), "amount: is of a type that the schema"),
         (order_text().replace("int64 amount", "google.protobuf.Duration amount"), "amount: is of a type that"),
         (OLD.replace("group Extra = 7", "group Amount = 7").replace("double amount", "double sum"), "is a group"),
+        (order_text().replace("optional int32 age", "bool age"), "age: is of type bool, which is never what"),
+        (order_text().replace("string who", "google.protobuf.Timestamp who"), "who: is of type google.protobuf.Time"),
         (order_text().replace("amount", "sum"), "amount: the topic's schema has no such field"),
     ],
 )

@@ -103,7 +103,7 @@ class FakeRegistry:
 
 def same(one: str, other: str) -> bool:
     """Whether two schemas are the same; those of Protobuf are not JSON."""
-    return one == other or (one[0] in "{[" and json.loads(one) == json.loads(other))
+    return one == other or (one[0] + other[0] == "{{" and json.loads(one) == json.loads(other))
 
 
 def basic() -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from service.policy import PolicyError, load_policy
-from service.registry import SchemaConflictError
+from service.registry import Registry, SchemaConflictError
 from service.worker.settings import WorkerSettings
 from service.worker.stream import stream_of
 from service.worker.warmup import warm_up
@@ -137,3 +137,46 @@ def test_a_record_is_not_a_message(side: str) -> None:
 def test_a_process_warms_up_for_protobuf_without_asking_anybody(registry: FakeRegistry) -> None:
     warm_up(stream_of(policy_of("protobuf"), WorkerSettings()))
     assert not registry.asked
+
+
+@pytest.mark.parametrize(
+    "topics", ["protobuf", "{input: protobuf, output: avro}", "{input: protobuf, output: json-schema}"]
+)
+def test_a_field_that_leaves_as_another_type_is_named_before_anything_runs(
+    known: tuple[FakeRegistry, int], topics: str
+) -> None:
+    fake, _ = known
+    worker_of(policy_of(topics), Paper(1)).close()
+    fewer = policy_of(topics, **{"[amount, note]": "[note]"})
+    worker_of(fewer, Paper(1)).close()
+    assert len(fake.subjects["safe-value"]) == 2
+    # A whole number becomes any number: who reads the one cannot read the other.
+    other = policy_of(topics, **{", integer: true": ""})
+    with pytest.raises(SchemaConflictError, match=r"subject 'safe-value': age is \w+.* and was \w+.*another subject"):
+        worker_of(other, Paper(1))
+    assert len(fake.subjects["safe-value"]) == 2
+    # What the subject had before may come back.
+    worker_of(policy_of(topics), Paper(1)).close()
+    must = policy_of("{input: protobuf, output: {type: protobuf, register: false}}", **{", integer: true": ""})
+    if topics == "protobuf":
+        with pytest.raises(SchemaConflictError, match="age is Interval and was WholeInterval; amount is new: syntax"):
+            worker_of(must, Paper(1))
+    tuples = policy_of(topics, **{"start: earliest": "start: earliest, emit: tuples"})
+    with pytest.raises(SchemaConflictError, match="the message is Tuple and was Cluster"):
+        worker_of(tuples, Paper(1))
+
+
+def test_what_a_registry_does_not_take_is_told_with_what_is_different(
+    known: tuple[FakeRegistry, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker_of(policy_of("protobuf"), Paper(1)).close()
+
+    def strict(*_: Any) -> int:
+        raise SchemaConflictError("the registry does not take the schema: NOT BACKWARD")
+
+    monkeypatch.setattr(Registry, "register", strict)
+    with pytest.raises(SchemaConflictError, match=r"NOT BACKWARD \(amount is gone\)"):
+        worker_of(policy_of("protobuf", **{"[amount, note]": "[note]"}), Paper(1))
+    known[0].subjects["safe-value"] = [known[0].add("theirs", {"type": "object"}, "JSON")]
+    with pytest.raises(SchemaConflictError, match="it is PROTOBUF, and was JSON"):
+        worker_of(policy_of("protobuf"), Paper(1))

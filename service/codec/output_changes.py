@@ -1,0 +1,84 @@
+"""What is different between two schemas of what leaves, field by field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from service.codec import avro_schema, protobuf_schema
+from service.codec._avro_kernels import ARRAY, RECORD
+from service.codec.avro_schema import AvroSchemaError, Type
+from service.codec.protobuf_types import ProtobufSchemaError
+
+WHOLE = "the message"
+"""The name of what leaves as such."""
+
+
+class Changes(NamedTuple):
+    """Sentences about fields."""
+
+    types: list[str]
+    """Of those that have another type than before: nobody reads both."""
+    others: list[str]
+    """Of those that came or went."""
+
+
+def changes(kind: str, before: str, after: str) -> Changes:
+    """What is different in the schema after."""
+    try:
+        old, new = dict(_FIELDS[kind](before)), dict(_FIELDS[kind](after))
+    except (AvroSchemaError, ProtobufSchemaError, ValueError, RecursionError, AttributeError):
+        return Changes(["what was there before is no schema of what leaves"], [])
+    both = [name for name in new if name in old]
+    return Changes(
+        [f"{name} is {new[name]} and was {old[name]}" for name in both if new[name] != old[name]],
+        [f"{name} is gone" for name in old if name not in new] + [f"{name} is new" for name in new if name not in old],
+    )
+
+
+def _avro(text: str) -> Iterator[tuple[str, str]]:
+    record = avro_schema.parse(text)
+    yield WHOLE, record.own_name()
+    for each in record.fields:
+        for one in each.type.choices():
+            inside = one.inner[0] if one.kind == ARRAY else one
+            if inside.kind == RECORD:  # box and rows
+                yield from ((below.name, _avro_type(below.type)) for below in inside.fields)
+            else:
+                yield each.name, _avro_type(each.type)
+
+
+def _avro_type(one: Type) -> str:
+    said = []
+    for each in one.choices():
+        digits = "({}, {})".format(*each.digits) if each.logical == "decimal" else ""
+        said.append(each.own_name() or f"{each.logical or each.name}{digits}")
+    return " or ".join(said)
+
+
+def _protobuf(text: str) -> Iterator[tuple[str, str]]:
+    file = protobuf_schema.parse(text)
+    yield WHOLE, file.messages[0].own_name() if file.messages else "nothing"
+    for message in file.messages:
+        if not message.own_name().endswith("Interval"):
+            for each in message.fields:
+                yield each.name, protobuf_schema.type_name(each).rpartition(".")[2]
+
+
+def _json(text: str) -> Iterator[tuple[str, str]]:
+    schema = json.loads(text)
+    yield WHOLE, str(schema.get("title"))
+    yield from _properties(schema.get("properties", {}))
+
+
+def _properties(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, one in given.items():
+        inside = one.get("items", one) if name == "rows" else one
+        if "properties" in inside:
+            yield from _properties(inside["properties"])
+        else:
+            yield name, " of ".join(filter(None, [one.get("type", "anything"), one.get("items", {}).get("type")]))
+
+
+_FIELDS: dict[str, Callable[[str], Iterator[tuple[str, str]]]] = {"AVRO": _avro, "PROTOBUF": _protobuf, "JSON": _json}
