@@ -75,7 +75,8 @@ def known(one: Cohorts) -> Any:
         row[columns.HEAD] = None
         if row[columns.LEFT] != NONE:
             row[columns.COUNT] = row[columns.READY] = None
-        nodes.append((row, state.boxes[node].tolist(), state.sizes[node].tolist(), state.ids[node].tolist()))
+        sizes = state.sizes[node, : columns.LOWEST]  # the rest is a bound that follows from the others
+        nodes.append((row, state.boxes[node].tolist(), sizes.tolist(), state.ids[node].tolist()))
     counts = [columns.KNOWN, columns.LEAVES, columns.MEMBERS, columns.POOLED_PERSONS, columns.WAITING, columns.ROOT]
     return persons, nodes, meta[counts].tolist(), one.pending().tolist()
 
