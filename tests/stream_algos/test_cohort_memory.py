@@ -117,7 +117,8 @@ def test_who_comes_back_unchanged_writes_nothing_and_a_split_does_not_write_its_
     one, keeper = engine(1, k=5, tuples=40), Keeper()
     batch = people(3, 400, 1, moving=0.0)
     one.push(batch)
-    one.advance(int(batch.positions[-1]) + 41)
+    for passed in (41, 400, 800):  # until no cohort stands in line for a split
+        one.advance(int(batch.positions[-1]) + passed)
     keeper.keep(one)
     again = Batch(batch.positions + 10_000, batch.times, batch.persons, batch.quasi, batch.sensitive)
     keeper.written = 0
@@ -129,7 +130,9 @@ def test_who_comes_back_unchanged_writes_nothing_and_a_split_does_not_write_its_
     for person, like in enumerate(members.tolist()):  # they join one by one, until cohorts are split
         before, values = one.sizes(), one._state.values[like][np.newaxis]
         one.push(
-            Batch(np.array([20_000 + person]), np.zeros(1), np.array([10**6 + person]), values, again.sensitive[:1])
+            Batch(
+                np.array([20_000 + 128 * person]), np.zeros(1), np.array([10**6 + person]), values, again.sensitive[:1]
+            )
         )
         keeper.written = 0
         keeper.keep(one)
