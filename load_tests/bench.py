@@ -47,6 +47,7 @@ PARTS = {
 BY_HAND = frozenset(
     {
         "category_attacks",
+        "cohort_speed",
         "column_orders",
         "http_bombs",
         "ratings_speed",

@@ -190,9 +190,11 @@ class Cohorts(CohortMemory, Engine):
 
     - A cohort publishes a box that contains the last seen values of its members. Its *joining box* is the intersection
       of all boxes that it, or a cohort it was split from, ever published: a new person inside becomes a member.
-    - Once it has 2k members it is split where the loss of both halves is least; the row that comes last leaves before.
+    - Once it has 2k members, or 2.4k while many rows are of new persons (the more to cut, the better), it is split
+      where the loss of both halves is least: some rows behind the one that made it large enough.
     - New persons outside of every joining box wait in the pool. At a deadline, if there are `founders` of them, all of
-      them found new cohorts, as Mondrian would cut them; else the expiring row is suppressed. Its person stays there.
+      them found new cohorts, as Mondrian would cut them; else the expiring row is suppressed. Its person stays there. A
+      pool of 2,048 waits for no deadline.
     - A member whose values leave the published box is dismissed, never to be counted again: their rows leave while they
       are inside. Where that costs more, the box grows instead: then rows wait until k members leave with it at once.
     - Fewer than k members publish nothing.

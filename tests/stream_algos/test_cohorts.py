@@ -373,3 +373,59 @@ def test_many_persons_cost_no_more_than_a_sample() -> None:
     assert made.status()["cohorts"] > 20
     assert (released.company >= 5).all()
     assert_sound(made)
+
+
+def test_a_cohort_waits_for_more_members_while_new_persons_come() -> None:
+    made, _ = founded(30, 31, 32, 38, 39, 40, k=5)
+    made.push(rows((6, 31), (7, 33), (8, 37), (9, 39), start=200))
+    known = [(person, age) for person, age in enumerate((30, 31, 32, 38, 39, 40))]
+    for start in (400, 1000, 3000):
+        made.push(rows(*known * 50, start=start))
+    assert made.status()["cohorts"] == 1, "2k members are there, but the share of new persons is not small yet"
+    for start in (5000, 6000, 7000, 8000):
+        released = made.push(rows(*known * 100, start=start))
+    assert set(boxes(released)) == {(30, 33), (37, 40)}
+    assert_sound(made)
+
+
+def test_a_full_pool_founds_cohorts_before_any_deadline() -> None:
+    made = engine(1, k=5, tuples=10 * kernels.MOST_POOLED, schema=LINE)
+    ages = np.random.default_rng(3).integers(0, 100, kernels.MOST_POOLED + 10)
+    assert not len(made.push(rows(*enumerate(ages[:-11]))))
+    released = made.push(rows(*((len(ages) + person, age) for person, age in enumerate(ages[:11])), start=len(ages)))
+    assert len(released.members) >= kernels.MOST_POOLED
+    assert made.status()["cohorts"] > 20
+
+
+def test_where_address_space_is_short_arrays_grow_and_nothing_else_changes(monkeypatch: Any) -> None:
+    batch = people(4, 4 * kernels.CHUNK, 2, moving=0.0)
+    plenty = engine(1).push(batch)
+    reserve = kernels.mmap.mmap
+
+    def refused(number: int, size: int, **how: Any) -> Any:
+        if size > 1 << 20:
+            raise OSError("no address space")
+        return reserve(number, size, **how)
+
+    monkeypatch.setattr(kernels.mmap, "mmap", refused)
+    grown = engine(1)
+    assert len(grown._state.persons) == kernels.CHUNK
+    released = grown.push(batch)
+    assert len(grown._state.persons) > 4 * kernels.CHUNK
+    for name in ("lo", "hi", "starts", "suppressed", "decided", "company", "members"):
+        assert np.array_equal(getattr(plenty, name), getattr(released, name)), name
+    assert_sound(grown)
+
+
+def test_a_very_large_cohort_is_cut_once_that_shows() -> None:
+    """Nobody but one has the second value that either side would need; later many have."""
+    made, _ = founded(0, 100, schema=ILL, values=[0, 1], l=2)
+    many = 5 * splits.SAMPLE
+    ages = [(2 + person, age) for person, age in enumerate(np.random.default_rng(2).integers(0, 101, many))]
+    made.push(rows(*ages, start=200, values=np.zeros(many)))
+    assert made.status()["cohorts"] == 1
+    made.push(rows(*ages[:1000], start=200 + many, values=np.ones(1000)))
+    more = [(person + many, age) for person, age in ages[: many // 8]]
+    made.push(rows(*more, start=1200 + many, values=np.zeros(len(more))))
+    assert made.status()["cohorts"] > 20
+    assert_sound(made)
