@@ -8,7 +8,7 @@ position in the input; before somebody is first seen they had the first seen val
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -172,6 +172,17 @@ class Lineages:
     def take_back(self, ids: NDArray[np.uint64], boxes: NDArray[np.integer], sensitive: NDArray[np.int32]) -> None:
         """Rows that were added do not leave after all."""
         self._count(ids, boxes, sensitive, -1)
+
+    def keep(self, ids: Iterable[int]) -> None:
+        """Forget everything but these boxes and those before them: nothing leaves with the others any more."""
+        kept: set[int] = set()
+        for own in ids:
+            number = own
+            while number and number not in kept:
+                kept.add(number)
+                number = self._parents.get(number, 0)
+        self._parents = {number: parent for number, parent in self._parents.items() if number in kept}
+        self._values = {number: values for number, values in self._values.items() if number in kept}
 
     def groups(self, ids: NDArray[np.uint64], company: NDArray[np.int64], persons: NDArray[np.int64]) -> Groups:
         """All that ever left with each of these boxes and those before it, as classes.

@@ -26,6 +26,7 @@ from stream_algos._cohort_state import (
     KNOWN,
     LEAVES,
     LEFT,
+    LOSS,
     MADE,
     MEMBER,
     MEMBERS,
@@ -53,6 +54,8 @@ from stream_algos.memory import Columns, Memory
 
 _KEPT = [LEFT, RIGHT, CUT, TRY, OPEN, MADE, SHOWN, AFTER]
 """Columns of `State.nodes` that do not follow from the persons."""
+_SIZES = [LOSS, EDGE]
+"""Columns of `State.sizes` that do not follow from the others."""
 _TIMES = 16
 """How often within the time for which silent persons are remembered it is written when they were seen."""
 
@@ -120,7 +123,7 @@ class CohortMemory(Memory):
             return {
                 "nodes": state.nodes[numbers][:, _KEPT],
                 "boxes": state.boxes[numbers],
-                "sizes": state.sizes[numbers],
+                "sizes": state.sizes[numbers][:, _SIZES],
                 "ids": state.ids[numbers],
             }
         persons = state.persons[numbers]
@@ -158,8 +161,10 @@ class CohortMemory(Memory):
         persons[:, CODE], persons[:, ROLE], persons[:, SEEN] = given["code"], role, given["seen"]
         nodes = np.zeros((len(trees["nodes"]), 11), np.int64)
         nodes[:, _KEPT] = trees["nodes"]
+        sizes = np.zeros((len(nodes), self._state.sizes.shape[1]))
+        sizes[:, _SIZES] = trees["sizes"]
         belong = np.flatnonzero(role >= MEMBER)
-        persons[belong, NODE] = self._resolved(nodes, trees["sizes"], given["node"][belong], given["values"][belong])
+        persons[belong, NODE] = self._resolved(nodes, sizes, given["node"][belong], given["values"][belong])
         persons[pool["person"], NODE] = np.arange(len(pool["person"]))
         _enlist(persons, nodes, belong)
         free = np.flatnonzero(role == GONE)
@@ -176,7 +181,7 @@ class CohortMemory(Memory):
             "hulls": np.stack([pool["lo"], pool["hi"]]),
             "nodes": nodes,
             "boxes": trees["boxes"],
-            "sizes": trees["sizes"],
+            "sizes": sizes,
             "ids": trees["ids"],
             **{name: array for name, array in rest.items() if name != "meta"},
             "meta": meta,

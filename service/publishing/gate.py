@@ -7,7 +7,7 @@ republication.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,11 @@ class Gate:
         """Rows with these values have left with these boxes, before this gate was made."""
         if self._lineages is not None:
             self._lineages.add(ids, parents, np.arange(len(ids)), sensitive)
+
+    def keep(self, ids: Iterable[int]) -> None:
+        """Nothing leaves any more with boxes that are neither these nor came before one of them."""
+        if self._lineages is not None:
+            self._lineages.keep(ids)
 
     def passes(self, decisions: Release, rows: Rows, published: Mapping[int, tuple[bytes, bytes]]) -> NDArray[np.bool_]:
         """Whether each cluster may leave. `published` holds the boxes that left before, by cluster id."""

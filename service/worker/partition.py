@@ -25,6 +25,8 @@ from service.worker.person_memory import PersonMemory
 from service.worker.state import Origin, State
 from stream_algos import Engine, Release, Snapshot
 
+_FEW_BOXES = 1000
+
 
 @dataclass(frozen=True, eq=False)
 class Settlement:
@@ -72,6 +74,8 @@ class InputPartition:
         self._fresh: list[Release] = []
         self._refused: list[Refused] = []
         self._published: dict[int, tuple[bytes, bytes]] = {}
+        self._room = _FEW_BOXES
+        """With more boxes than this, it is looked which of them nobody will ask for any more."""
         self._changed = False
 
     @property
@@ -250,8 +254,9 @@ class InputPartition:
 
     def _withheld(self, clusters: Release, decisions: Release) -> NDArray[np.uint64]:
         """What the engine may reuse although it neither left, nor leaves now, nor is going to."""
-        known = {*self._published, *clusters.ids.tolist(), *decisions.ids[~decisions.reused].tolist()}
-        return np.array([i for i in self.engine.reusable()[0].tolist() if i not in known], np.uint64)
+        left = np.fromiter(self._published, np.uint64, len(self._published))
+        known = np.concatenate([left, clusters.ids, decisions.ids[~decisions.reused]])
+        return np.setdiff1d(self.engine.reusable()[0], known)
 
     def _outlived(
         self, clusters: Release, decisions: Release
@@ -286,12 +291,14 @@ class InputPartition:
         self.totals = Counter(state.totals)
         self._fresh, self._refused, self._changed = [], [], False
         clusters = settlement.published.clusters
-        reusable = set(self.engine.reusable()[0].tolist())
         self._published |= {
             int(clusters.ids[c]): box_key(clusters.lo[c], clusters.hi[c]) for c in np.flatnonzero(~clusters.reused)
         }
-        waiting = reusable | set(self._owed.ids.tolist())
-        self._published = {key: box for key, box in self._published.items() if key in waiting}
+        if len(self._published) > self._room:
+            waiting = {*self.engine.reusable()[0].tolist(), *self._owed.ids.tolist()}
+            self._published = {key: box for key, box in self._published.items() if key in waiting}
+            self._room = _FEW_BOXES + 2 * len(self._published)
+            self._gate.keep(waiting)
         self.rows.keep(
             np.concatenate([state.pending, self._owed.members]), state.needed_from if self.engine.windowed else None
         )

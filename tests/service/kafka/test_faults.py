@@ -23,6 +23,18 @@ def test_killed_and_frozen_workers_lose_and_double_nothing(broker: Any, client: 
     assert outcome.holds, outcome
 
 
+@pytest.mark.kafka
+@pytest.mark.xdist_group("kafka")
+def test_killed_and_frozen_workers_forget_nobody() -> None:
+    """Whoever ties all rows of a person together, aborted ones too, finds k persons in all of their boxes."""
+    outcome = run("embedded", "confluent-kafka", events=8_000, kills=2, rate=500, algorithm="cohorts")
+    assert outcome.happened["worker killed"] + outcome.happened["worker frozen"] >= 2
+    assert outcome.released > 1_000
+    assert outcome.candidates is not None
+    assert outcome.candidates >= 10
+    assert outcome.holds, outcome
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("broker", ["embedded", pytest.param("apache", marks=pytest.mark.needs_tool("kafka"))])
 @pytest.mark.parametrize("client", ["confluent-kafka", "kafka-python"])
