@@ -189,7 +189,7 @@ class Lineages:
 
         `company` stands behind them; of so many distinct `persons` rows leave with each of them now.
         """
-        found = [self._gathered(number) for number in ids.tolist()]
+        found = [self._gathered(number) for number in ids.tolist()] if self._attributes else [()] * len(ids)
         rows = np.array([sum(values[0].values()) if values else 0 for values in found], np.int64)
         histograms = (
             _histogram_of(self._attributes[place], [values[place] for values in found])

@@ -7,13 +7,14 @@ republication.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Boxes, Schema
-from privacy import Edges, Groups, Lineages, Model, Passing, PassingModel
+from privacy import Edges, Groups, KAnonymity, KOverTime, Lineages, Model, Passing, PassingModel
 from service.publishing.rows import Rows
 from stream_algos import Release
 
@@ -26,7 +27,10 @@ class Gate:
         self._models = models
         self._reusable = all(model.survives_adding for model in models)
         # What must hold over time is checked for every row, over all that left with its box and those before it.
-        self._lineages = Lineages(schema) if any(model.checked_on == "history" for model in models) else None
+        self.counts_values = any(not isinstance(model, (KOverTime, KAnonymity)) for model in models)
+        """Whether a model looks at sensitive values; the others count persons alone."""
+        counted = schema if self.counts_values else replace(schema, sensitive=())
+        self._lineages = Lineages(counted) if any(model.checked_on == "history" for model in models) else None
         # Rows that leave one by one are held against those that came within their window, each by its own position.
         self._passing = next((model for model in models if isinstance(model, PassingModel)), None)
         self._edges = Edges(schema)
@@ -167,17 +171,23 @@ class Gate:
         known = np.zeros(len(decisions), bool)
         if not self._reusable or not decisions.reused.any():
             return known
-        boxes = dict(published) | {
-            int(decisions.ids[c]): box_key(decisions.lo[c], decisions.hi[c]) for c in np.flatnonzero(fresh)
-        }
-        for c in np.flatnonzero(decisions.reused):
-            known[c] = boxes.get(int(decisions.ids[c])) == box_key(decisions.lo[c], decisions.hi[c])
+        leaving = dict(_boxes(decisions, fresh))
+        known[decisions.reused] = [
+            leaving.get(number, published.get(number)) == box for number, box in _boxes(decisions, decisions.reused)
+        ]
         return known
 
 
 def box_key(lo: NDArray[np.float64], hi: NDArray[np.float64]) -> tuple[bytes, bytes]:
     """A box as something that can be compared exactly."""
     return lo.tobytes(), hi.tobytes()
+
+
+def _boxes(decisions: Release, wanted: NDArray[np.bool_]) -> Iterator[tuple[int, tuple[bytes, bytes]]]:
+    """Id and box of the wanted clusters, as `box_key` has it."""
+    size = decisions.lo.dtype.itemsize * decisions.lo.shape[1]
+    lo, hi = (np.ascontiguousarray(side[wanted]).view(f"V{size}").ravel() for side in (decisions.lo, decisions.hi))
+    return zip(decisions.ids[wanted].tolist(), zip(lo.tolist(), hi.tolist(), strict=True), strict=True)
 
 
 def _marked(cluster: NDArray[np.int64], bad: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:

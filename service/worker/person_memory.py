@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import GuaranteeError, Schema
-from privacy import KAnonymity, KOverTime
 from service.kafka import Partition, Reader
 from service.publishing.gate import Gate
 from service.worker.memory import DurableMemory, MemoryNote, Tables
@@ -26,8 +25,8 @@ class PersonMemory:
         self._engine: Memory = engine
         self._gate = gate
         # Where rows join those that left before, the gate counts values over all of them. Persons alone it is told.
-        counts = any(not isinstance(model, (KOverTime, KAnonymity)) for model in engine.models())
-        self._values = PublishedValues(schema) if counts and engine.parameters.adds is not None else None
+        counts = gate.counts_values and engine.parameters.adds is not None
+        self._values = PublishedValues(schema) if counts else None
         owners: list[Tables] = [self._engine, *([] if self._values is None else [self._values])]
         self.durable = DurableMemory(where, keys, owners, note)
         self._tables: dict[str, Columns] = {}
