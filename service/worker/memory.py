@@ -10,6 +10,8 @@ missing, old or foreign shows.
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
@@ -24,6 +26,8 @@ from service.worker.packing import pack, unpack
 from service.worker.sealing import Keys
 from stream_algos import Columns
 
+log = logging.getLogger(__name__)
+
 RECORD_BYTES = 900_000
 """Largest record; brokers take a million unless they are told otherwise."""
 _RAW_BYTES = RECORD_BYTES - 20_000
@@ -35,6 +39,8 @@ _PER_DELTA = _PER_PAGE // 200
 _MOST_PAGES = 8
 """Pages that one transaction writes."""
 _READ_TIMEOUT = 30.0
+_TELL_SECONDS = 5.0
+"""How often it is told how far reading has come."""
 _DELTA = b"delta/"
 """How keys of deltas begin; those of pages are table and number."""
 _HASHED_AT_ONCE = 1 << 18
@@ -258,10 +264,15 @@ class DurableMemory:
         """The tables that the note is about."""
         tables = {name: self._empty(owner, name) for owner in self._owners for name in owner.sizes()}
         live: dict[bytes, int] = {}
-        if self._note.end > self._note.start:
-            for batch in reader.read(self._where, self._note.start, self._note.end, _READ_TIMEOUT):
+        start, end, tell_at = self._note.start, self._note.end, time.monotonic() + _TELL_SECONDS
+        if end > start:
+            for batch in reader.read(self._where, start, end, _READ_TIMEOUT):
                 for key, value in zip(batch.keys, batch.values, strict=True):
                     self._apply(tables, live, key or b"", value)
+                if time.monotonic() > tell_at:
+                    tell_at += _TELL_SECONDS
+                    done = (int(batch.offsets[-1]) + 1 - start) / (end - start)
+                    log.info("%s/%d: %.0f %% of what is remembered is read", *self._where, 100 * done)
         checksum = np.uint64(0)
         for owner in self._owners:
             for name in owner.sizes():

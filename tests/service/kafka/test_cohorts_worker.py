@@ -68,8 +68,16 @@ def test_a_successor_knows_everybody_and_one_without_the_memory_stops(town: Any,
     town.assert_never_under_two_boxes()
     assert "undeclared" not in json.dumps(town.output())
     assert town.world.admin.describe_topic(town.stream.memory_topic).config["max.compaction.lag.ms"] == "86400000"
+    # Persons are forgotten on request, and the next owner knows all the others.
+    persons = len(set(whose))
+    assert town.worker(key_file=key_file).forget(["p1", "p2", "nobody"]) == {0: 2}
+    third = town.start(key_file=key_file)
+    town.until(lambda: third.metrics.unready() is None)
+    (own,) = third._owned.running.values()
+    assert own.engine.status()["persons"] == persons - 2
+    town.stop()
     # Whoever deletes what is remembered stops the stream.
     town.world.admin.delete_topic(town.stream.memory_topic)
     town.until(lambda: town.stream.memory_topic not in town.world.admin.list_topics())
-    third = town.start(key_file=key_file)
-    assert "was deleted and created again" in stopped_reason(town, third)
+    fourth = town.start(key_file=key_file)
+    assert "was deleted and created again" in stopped_reason(town, fourth)
