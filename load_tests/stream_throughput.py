@@ -3,7 +3,7 @@
 Passing through means what any exactly-once service must do: consume, decode JSON, encode it again, produce and commit
 offsets in transactions. The worker does that too, and decides, checks and publishes clusters. Both clocks start when
 the partitions are assigned. Events have 200 bytes, some of them in a field that the policy does not know. The worker is
-measured a second time with the same events as Avro, in and out.
+measured again with the same events as Avro and as Protobuf, in and out, with schemas in files.
 
     python -m load_tests.stream_throughput --events 500000
 """
@@ -32,6 +32,7 @@ import yaml
 from load_tests.harness import arguments, print_machine, print_table, write_json
 from service.codec import Format, TopicFormat
 from service.codec.avro_messages import derived_schema
+from service.codec.protobuf_messages import derived_protobuf
 from service.demo import POLICY
 from service.kafka import Client, Committed, KafkaError, KafkaSettings, Partition, RecordBatch, connect
 from service.policy import parse_policy
@@ -42,6 +43,7 @@ from service.worker.metrics import Metrics
 from service.worker.settings import WorkerSettings
 from service.worker.stream import Stream, stream_of
 from service.worker.warmup import spare_the_collector, warm_up
+from tests.service.codec.protobuf_world import written
 from tests.service.kafka.real_kafka import RealKafka
 
 PARTITIONS = 2
@@ -91,22 +93,51 @@ def as_json(rows: list[dict[str, Any]]) -> list[bytes]:
     return [value[:-2] + b"." * (EVENT_BYTES - len(value)) + value[-2:] for value in values]
 
 
+def padded(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The same events, not yet written."""
+    for row, value in zip(rows, as_json(rows), strict=True):
+        yield row | {"note": msgspec.json.decode(value)["note"]}
+
+
+def field_kinds() -> dict[str, bool]:
+    """The fields of the events, and which of them are whole numbers."""
+    columns = sample_events(1, seed=1).schema
+    return {field.name: pa.types.is_integer(field.type) for field in columns} | {"note": False}
+
+
 def as_avro(rows: list[dict[str, Any]]) -> list[bytes]:
     """The same events as Avro."""
     schema, values = fastavro.parse_schema(json.loads(avro_schema())), []
-    for row, value in zip(rows, as_json(rows), strict=True):
+    for row in padded(rows):
         out = io.BytesIO()
-        fastavro.schemaless_writer(out, schema, row | {"note": msgspec.json.decode(value)["note"]})
+        fastavro.schemaless_writer(out, schema, row)
         values.append(out.getvalue())
     return values
 
 
 def avro_schema() -> str:
     """The schema of the events."""
-    columns = sample_events(1, seed=1).schema
-    kinds = {field.name: "long" if pa.types.is_integer(field.type) else "string" for field in columns}
-    fields = [{"name": name, "type": kind} for name, kind in (kinds | {"note": "string"}).items()]
+    fields = [{"name": name, "type": "long" if whole else "string"} for name, whole in field_kinds().items()]
     return json.dumps({"type": "record", "name": "Order", "fields": fields})
+
+
+def as_protobuf(rows: list[dict[str, Any]]) -> list[bytes]:
+    """The same events as Protobuf."""
+    return [written(protobuf_schema(), row, "Order") for row in padded(rows)]
+
+
+def protobuf_schema() -> str:
+    """The schema of the events."""
+    kinds = [f"{'int64' if whole else 'string'} {name}" for name, whole in field_kinds().items()]
+    fields = " ".join(f"{kind} = {number};" for number, kind in enumerate(kinds, 1))
+    return f'syntax = "proto3"; message Order {{ {fields} }}'
+
+
+FORMATS = {
+    "avro": (as_avro, avro_schema, derived_schema),
+    "protobuf": (as_protobuf, protobuf_schema, derived_protobuf),
+}
+"""How events are written in a format, their schema, and that of what leaves."""
 
 
 def fill(client: Client, topic: str, events: int, written: Callable[[list[dict[str, Any]]], list[bytes]]) -> float:
@@ -161,22 +192,23 @@ def pass_through(client: Client, source: str, target: str, events: int) -> float
     return events / seconds
 
 
-def in_avro(stream: Stream) -> Stream:
-    """The same stream with topics of Avro, whose schemas are known."""
+def in_format(stream: Stream, name: str) -> Stream:
+    """The same stream with topics of a format whose schemas are known."""
+    _, schema, derived = FORMATS[name]
     public = dict.fromkeys(stream.schema.public, pa.large_string())
-    leaves = derived_schema(stream.schema, public, stream.emit, stream.show, stream.output)
-    return replace(stream, format=Format(TopicFormat("avro", avro_schema()), TopicFormat("avro", leaves)))
+    leaves = derived(stream.schema, public, stream.emit, stream.show, stream.output)
+    return replace(stream, format=Format(TopicFormat(name, schema()), TopicFormat(name, leaves)))
 
 
 def anonymize(
-    client: Client, source: str, target: str, events: int, *, avro: bool = False
+    client: Client, source: str, target: str, events: int, format_name: str | None = None
 ) -> tuple[float, dict[str, float]]:
     """Events per second of the worker until everything taken is committed and all that is decided published."""
     description = {**POLICY, "name": source, "stream": {**POLICY["stream"], "input": source, "output": target}}
     description["stream"].pop("dead_letters")
     settings = WorkerSettings(commit_interval=INTERVAL)
     stream = stream_of(parse_policy(yaml.safe_dump(description)), settings)
-    stream = in_avro(stream) if avro else stream
+    stream = in_format(stream, format_name) if format_name else stream
     warm_up(stream)
     spare_the_collector()
     metrics, stop = Metrics(stream), threading.Event()
@@ -204,16 +236,20 @@ def measure(kind: str, name: str, events: int) -> tuple[object, ...]:
     with broker(kind) as bootstrap, tempfile.TemporaryDirectory():
         client = connect(KafkaSettings(bootstrap_servers=bootstrap, client=name))
         admin = client.admin()
-        for topic in ("raw", "passed", "safe", "raw-avro", "safe-avro"):
+        topics = [f"{role}-{each}" for each in FORMATS for role in ("raw", "safe")]
+        for topic in ("raw", "passed", "safe", *topics):
             admin.create_topic(topic, PARTITIONS)
         admin.close()
         size = fill(client, "raw", events, as_json)
-        fill(client, "raw-avro", events, as_avro)
         plain = pass_through(client, "raw", "passed", events)
         safe, counts = anonymize(client, "raw", "safe", events)
-        avro, _ = anonymize(client, "raw-avro", "safe-avro", events, avro=True)
+        others = []
+        for each, (write, _, _) in FORMATS.items():
+            fill(client, f"raw-{each}", events, write)
+            others.append(round(anonymize(client, f"raw-{each}", f"safe-{each}", events, each)[0]))
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-        return kind, name, round(size), round(plain), round(safe), safe / plain, round(avro), counts["clusters"], memory
+        speeds = round(plain), round(safe), safe / plain, *others
+        return kind, name, round(size), *speeds, counts["clusters"], memory
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -239,6 +275,7 @@ def main() -> None:
         "worker/s",
         "ratio",
         "worker/s, Avro",
+        "worker/s, Protobuf",
         "clusters",
         "peak MiB",
     )

@@ -32,6 +32,7 @@ from service.worker.settings import WorkerSettings
 from service.worker.stream import stream_of
 from tests.postgres_server import postgres_server
 from tests.service.kafka import real_kafka
+from tests.service.registry import real_registry
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = Path(sys.executable).parent
@@ -88,6 +89,12 @@ def test_our_containers_need_no_rights_and_write_to_volumes_only() -> None:
 
 def test_the_kafka_that_is_deployed_is_the_kafka_that_is_tested() -> None:
     assert {SERVICES[name]["image"] for name in ("kafka", "topics")} == {f"apache/kafka:{real_kafka.VERSION}"}
+
+
+def test_the_registry_is_the_one_that_is_tested_and_comes_only_when_it_is_asked_for() -> None:
+    assert SERVICES["registry"]["image"] == f"apicurio/apicurio-registry:{real_registry.VERSION}"
+    assert [name for name, service in SERVICES.items() if "profiles" in service] == ["registry"]
+    assert not any("registry" in service.get("depends_on", ()) for service in SERVICES.values())
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -13,16 +14,18 @@ from microdata import DataError, FieldKeys, InfeasibleError, PersonSource, Sampl
 from microdata.field_keys import FieldGatherer
 from service.cli.output import progress_bar, say, warn
 from service.cli.topic_fields import TopicSample, topic_sample
+from service.codec import JSON_SCHEMA, WIRE_PREFIX, field_tags
 from service.kafka import connect
 from service.kafka.flags import Bootstrap, ClientName, SettingsFile, kafka_settings
 from service.kinds import data_kinds
 from service.policy import Policy, load_policy, parse_policy
 from service.policy.data import Proposal, TopicFacts
 from service.policy.text import parse_text
+from service.registry import Registry, RegistrySettings
 from service.replay import Replay, replay_file
 from service.report import ReplayReport
 from service.risk import Roles, rate, sentence
-from service.settings import read_settings_file
+from service.settings import read_settings_file, settings_of
 
 SHARE, SIZE, SETS = 0.2, 3, 3
 """Fields that are named as a reason: what they single out together, how many they are, and how many such sets."""
@@ -53,9 +56,21 @@ def init(
         _for_table(table, out, try_out=try_out)
         return
     read_settings_file(settings_file)
+    facts, in_front = _said_by_registry(topic or "")
     with progress_bar() as progress:
-        seen = topic_sample(connect(kafka_settings(bootstrap, client)), topic or "", sample, progress)
-    _for_topic(seen, topic or "", out, try_out=try_out)
+        seen = topic_sample(connect(kafka_settings(bootstrap, client)), facts.name, sample, progress, in_front)
+    _for_topic(seen, replace(facts, keyed=seen.keyed), out, try_out=try_out)
+
+
+def _said_by_registry(topic: str) -> tuple[TopicFacts, int]:
+    """What the newest schema of a topic says of its fields, and how many bytes are in front of its records."""
+    settings = settings_of(RegistrySettings, {})
+    newest = Registry(settings).newest(f"{topic}-value") if settings.url is not None else None
+    if newest is None:
+        return TopicFacts(topic), 0
+    if newest.kind != "JSON":
+        raise DataError(f"topic {topic!r}: the registry has a schema of {newest.kind}; records must be JSON to look at")
+    return TopicFacts(topic, tags=field_tags(newest), format=JSON_SCHEMA), WIRE_PREFIX
 
 
 def _for_table(table: Path, out: Path, *, try_out: bool) -> None:
@@ -70,8 +85,8 @@ def _for_table(table: Path, out: Path, *, try_out: bool) -> None:
     say(f"wrote {path}; read it, correct it, then run: portcullis policy check {path} --table {table}")
 
 
-def _for_topic(seen: TopicSample, topic: str, out: Path, *, try_out: bool) -> None:
-    path = _written(_proposed(seen.sample, topic, TopicFacts(topic, seen.keyed)), out)
+def _for_topic(seen: TopicSample, facts: TopicFacts, out: Path, *, try_out: bool) -> None:
+    path = _written(_proposed(seen.sample, facts.name, facts), out)
     for reason in _identifying(lambda: _fields(seen.sample), load_policy(path)):
         say(reason)
     if not seen.sample.whole:

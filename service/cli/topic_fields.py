@@ -86,13 +86,13 @@ class TopicSample:
     """Whether records have keys that come back, as those of persons do."""
 
 
-def topic_sample(client: Client, topic: str, sample: int, progress: Progress) -> TopicSample:
-    """The newest records with their values; they must be JSON objects."""
+def topic_sample(client: Client, topic: str, sample: int, progress: Progress, in_front: int = 0) -> TopicSample:
+    """The newest records with their values; they must be JSON objects, behind so many bytes."""
     newest, stretches, keys, other, size, rows = _Newest(client, topic, sample), dict[int, _Stretch](), [], 0, 0, 0
     for batch in newest.batches():
         own = stretches.setdefault(batch.partition.number, _Stretch())
         for key, value, at in zip(batch.keys, batch.values, batch.timestamps.tolist(), strict=True):
-            event = None if value is None else json_object(value)
+            event = None if value is None else json_object(value[in_front:])
             if event is None:
                 other += value is not None
                 continue

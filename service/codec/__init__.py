@@ -3,6 +3,7 @@
 from service.codec.events import (
     LARGEST_MESSAGE,
     MAX_EVENT_BYTES,
+    WIRE_PREFIX,
     Codec,
     Emit,
     Events,
@@ -13,6 +14,7 @@ from service.codec.events import (
     refusals_of,
     refused_records,
 )
+from service.codec.field_tags import field_tags
 from service.codec.files import read_events
 from service.codec.formats import (
     AVRO,
@@ -38,6 +40,7 @@ __all__ = [
     "LARGEST_MESSAGE",
     "MAX_EVENT_BYTES",
     "PROTOBUF",
+    "WIRE_PREFIX",
     "Codec",
     "Emit",
     "Events",
@@ -49,6 +52,7 @@ __all__ = [
     "Route",
     "TopicFormat",
     "codec_of",
+    "field_tags",
     "format_names",
     "plain_values",
     "read_events",

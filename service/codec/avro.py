@@ -21,7 +21,8 @@ from service.codec import avro_schema
 from service.codec._avro_kernels import decimals, scan
 from service.codec._found import Found, nothing_found
 from service.codec.avro_schema import AvroSchemaError, Plan, Type, arrow_type
-from service.codec.binary_records import PREFIX, BinaryDecoder, Bytes, bits, gathered, ids_in_front, never_fits, strange
+from service.codec.binary_records import BinaryDecoder, Bytes, bits, gathered, ids_in_front, never_fits, strange
+from service.codec.events import WIRE_PREFIX
 from service.registry import Registry, RegistryError
 
 _WIDTHS = {"int": np.int32, "long": np.int64}
@@ -155,7 +156,7 @@ class AvroDecoder(BinaryDecoder[int, Plan]):
         good = why == 0
         kinds = np.unique(numbers[good]).tolist()
         return {number: np.flatnonzero((numbers == number) & good) for number in kinds}, np.minimum(
-            begins + PREFIX, ends
+            begins + WIRE_PREFIX, ends
         )
 
     def new_plan(self, head: int) -> Plan | Reason:

@@ -19,10 +19,8 @@ from microdata.columns import is_text, is_valid, texts
 from microdata.encoding import encode_layers
 from service.codec._found import Found, found_of
 from service.codec._json_kernels import gather
-from service.codec.events import WHOLE_RECORD, Events, Records, Refused, refused_records
+from service.codec.events import WHOLE_RECORD, WIRE_PREFIX, Events, Records, Refused, refused_records
 
-PREFIX = 5
-"""Bytes in front of a record: a zero and the id of its schema."""
 _MOST_PLANS = 1_024
 _STRANGE = pa.duration("s")
 """The type of a column whose values are of no use: whoever encodes it says so."""
@@ -165,10 +163,10 @@ def ids_in_front(
     data: Bytes, begins: NDArray[np.int64], ends: NDArray[np.int64], why: NDArray[np.int8]
 ) -> NDArray[np.int64]:
     """The id in front of each record; what has none is noted."""
-    long_enough = ends - begins >= PREFIX
+    long_enough = ends - begins >= WIRE_PREFIX
     numbers, at = np.zeros(len(begins), np.int64), begins[long_enough]
     whole = np.zeros(len(at), np.int64)
-    for byte in range(1, PREFIX):
+    for byte in range(1, WIRE_PREFIX):
         whole = (whole << 8) | data[at + byte]
     numbers[long_enough] = whole
     marked = np.zeros(len(begins), bool)

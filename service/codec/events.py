@@ -21,6 +21,8 @@ MAX_EVENT_BYTES = 262_144
 """Larger records are refused unread, unless a worker is told otherwise."""
 LARGEST_MESSAGE = 1 << 40
 """Where messages have no limit, as in a file."""
+WIRE_PREFIX = 5
+"""Bytes in front of a record of a registry's schema: a zero and its id."""
 WHOLE_RECORD = "(record)"
 """The field of a refusal that is about the record as such."""
 RECORD_KEY = "(key)"

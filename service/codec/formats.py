@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol, TypeAlias
 
 from microdata import PersonKey, Schema, Show
-from service.codec import avro, avro_messages, json_schema, protobuf, protobuf_messages
+from service.codec import avro, avro_messages, protobuf, protobuf_messages
 from service.codec.avro import AvroDecoder, OneSchema, RegistrySchemas, record_of
 from service.codec.avro_messages import AvroMessages, derived_schema
 from service.codec.binary_messages import largest_row
-from service.codec.events import LARGEST_MESSAGE, MAX_EVENT_BYTES, Codec, Emit, Events, Leaving, Records
+from service.codec.events import LARGEST_MESSAGE, MAX_EVENT_BYTES, WIRE_PREFIX, Codec, Emit, Events, Leaving, Records
 from service.codec.json import JsonCodec
 from service.codec.json_messages import JSON_VALUE, JsonMessages
 from service.codec.json_schema import JsonSchemaDecoder, JsonSchemaMessages, derived_json_schema
@@ -134,7 +134,7 @@ def codec_of(route: Route, max_bytes: int, message_bytes: int, person_key: Perso
     source, target = route.format.input.type, route.format.output.type
     if not {source, target} & _WITH_SCHEMA:
         return CODECS[source](route.schema, max_bytes, message_bytes, person_key)
-    documents = message_bytes - json_schema.PREFIX
+    documents = message_bytes - WIRE_PREFIX
     room = largest_row(route.schema, message_bytes) if target in _BINARY else _largest_json_row(route.schema, documents)
     decoder: Any
     if source in _BINARY:

@@ -14,13 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Attribute, Reason, Schema, Show
-from service.codec.events import WHOLE_RECORD, Emit, Events, Leaving, Records, Refused
+from service.codec.events import WHOLE_RECORD, WIRE_PREFIX, Emit, Events, Leaving, Records, Refused
 from service.codec.json import JsonCodec
 from service.codec.json_messages import JsonMessages
 from service.registry import Registry
-
-PREFIX = 5
-"""Bytes in front of a record: a zero and the id of its schema."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +43,7 @@ class JsonSchemaDecoder:
         for row, value in enumerate(batch.values):
             reason: Reason | None = Reason.TOMBSTONE
             if value is not None:
-                head = value[:PREFIX]
+                head = value[:WIRE_PREFIX]
                 if head not in judged:
                     judged[head] = self._judged(head)
                 reason = judged[head]
@@ -54,14 +51,14 @@ class JsonSchemaDecoder:
                 rows.append(row)
             else:
                 refused.append(Refused(int(batch.offsets[row]), WHOLE_RECORD, reason))
-        values = [value[PREFIX:] for value in (batch.values[row] for row in rows) if value is not None]
+        values = [value[WIRE_PREFIX:] for value in (batch.values[row] for row in rows) if value is not None]
         documents = _Documents(batch.offsets[rows], [batch.keys[row] for row in rows], values)
         events = self.codec.decode(documents)
         return Events.merged([events], refused) if refused else events
 
     def _judged(self, head: bytes) -> Reason | None:
         """Why records that begin like this are refused."""
-        if len(head) < PREFIX or head[0]:
+        if len(head) < WIRE_PREFIX or head[0]:
             return Reason.MALFORMED
         found = self.registry.by_id(int.from_bytes(head[1:], "big"))
         if found is None:

@@ -20,8 +20,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from microdata import DataError, Progress, silent
-from service.codec import JSON_SCHEMA
-from service.codec.json_schema import PREFIX
+from service.codec import JSON_SCHEMA, WIRE_PREFIX
 from service.evidence.checking import Check, Given, same, same_audit, verify_form
 from service.evidence.filing import filed, kind_of, read, sealed
 from service.evidence.gathering import assumed, audited, limits_of_stream
@@ -198,7 +197,7 @@ def _check_size(found: _Read, topic: str) -> None:
 
 def _write_line(policy: Policy, value: bytes, out: BinaryIO, found: _Read) -> None:
     """A record as a line. Parts are noted: a cluster of which some are missing is cut by the stretch."""
-    line = value[PREFIX:] if _prefixed(policy) else value
+    line = value[WIRE_PREFIX:] if _prefixed(policy) else value
     if b'"parts"' in line and policy.stream is not None and policy.stream.emit == "clusters":
         message = _message(line)
         parts = message.get("parts")

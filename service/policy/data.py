@@ -133,6 +133,8 @@ class TopicFacts:
     """Whether its records have keys that come back, as those of persons do."""
     tags: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What its schema says of fields, such as PII, where there is one."""
+    format: str = "json"
+    """How its records are written."""
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def propose(sample: Sample, name: str, topic: TopicFacts | None = None) -> Propo
     ends = (
         [*_guarantee(least, sensitive=sensitive), *_table(int((~rest).sum()) + sample.misshapen, sample)]
         if topic is None
-        else list(stream_lines(topic.name, least, sensitive=sensitive))
+        else list(stream_lines(topic.name, least, topic.format, sensitive=sensitive))
     )
     lines = [
         *_head(name, sample, "table" if topic is None else "topic"),

@@ -9,7 +9,7 @@ TUPLES, SECONDS = 1000, 60
 """How long an event may wait, to begin with."""
 
 
-def stream_lines(topic: str, k: int, *, sensitive: bool) -> Iterator[str]:
+def stream_lines(topic: str, k: int, format_name: str, *, sensitive: bool) -> Iterator[str]:
     """Guarantee and topics."""
     diversity = ", l: 2" if sensitive else ""
     yield "# k persons share each cluster" + (", and it has two sensitive values or more." if sensitive else ".")
@@ -17,4 +17,6 @@ def stream_lines(topic: str, k: int, *, sensitive: bool) -> Iterator[str]:
     yield "stream:"
     for key, name in (("input", topic), ("output", f"{topic}.safe"), ("dead_letters", f"{topic}.dead")):
         yield f"  {key}: {json.dumps(name)}"
+    if format_name != "json":
+        yield f"  format: {format_name}"
     yield "  start: latest  # or earliest: also what is in the topic already"

@@ -11,6 +11,7 @@ from service.broker import Broker
 from service.kafka import KafkaSettings, Partition, connect
 from service.policy import load_policy
 from tests.service.cli.cli_world import MARK
+from tests.service.registry.fake_registry import FakeRegistry
 
 CITIES = ("Oslo", "Rome", "Bari")
 pytestmark = pytest.mark.kafka
@@ -87,3 +88,29 @@ def test_it_is_a_table_or_a_topic(portcullis: Any, tmp_path: Path) -> None:
     assert portcullis("policy", "init", "--out", tmp_path).exit_code == 2
     assert portcullis("policy", "init", tmp_path / "t.csv", "--topic", "orders", "--out", tmp_path).exit_code == 2
     assert not (tmp_path / "policy.yaml").exists()
+
+
+def test_tags_of_the_registry_go_before_guesses(
+    portcullis: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tags = {"city": {"confluent:tags": ["direct-identifier"]}, "age": {"confluent:tags": ["PII"]}}
+    with Broker() as broker, FakeRegistry() as registry:
+        client = connect(KafkaSettings(bootstrap_servers=broker.bootstrap))
+        number = registry.add("orders-value", {"type": "object", "properties": tags}, "JSON")
+        with closing(client.admin()) as admin, closing(client.producer("orders")) as producer:
+            producer.init_transactions()
+            admin.create_topic("orders", 1)
+            producer.begin()
+            head = b"\0" + number.to_bytes(4, "big")
+            values: list[bytes | None] = [head + json.dumps(order(one, named=True)).encode() for one in range(200)]
+            producer.produce(Partition("orders", 0), values)
+            producer.commit()
+        monkeypatch.setenv("PORTCULLIS_REGISTRY_URL", registry.url)
+        result = portcullis("policy", "init", "--topic", "orders", "--bootstrap", broker.bootstrap, "--out", tmp_path)
+        assert result.exit_code == 0, result.output
+        assert "city: left out (its schema tags it direct-identifier)" in result.stdout
+        assert "age: quasi (its schema tags it PII; " in result.stdout
+        assert load_policy(tmp_path / "policy.yaml").format.input.type == "json-schema"
+        registry.add("orders-value", {"type": "record", "name": "A", "fields": []})
+        result = portcullis("policy", "init", "--topic", "orders", "--bootstrap", broker.bootstrap, "--out", tmp_path)
+        assert "the registry has a schema of AVRO" in result.output

@@ -1,6 +1,7 @@
 """A schema registry in this process, which can be told to be away, broken, slow or somebody else."""
 
 import json
+import ssl
 import threading
 import time
 from base64 import b64encode
@@ -18,7 +19,7 @@ USER, PASSWORD, TOKEN = "portcullis", "open-sesame", "a-token"
 class FakeRegistry:
     """Knows subjects and ids as Confluent's registry does, judges no compatibility, and counts what it is asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.subjects: dict[str, list[int]] = {}
         self.schemas: dict[int, dict[str, Any]] = {}
         self.asked: Counter[str] = Counter()
@@ -48,12 +49,15 @@ class FakeRegistry:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._scheme = "http" if tls is None else "https"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._server.handle_error = lambda *_: None  # type: ignore[method-assign] # clients hang up on a slow one
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/api"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}/api"
 
     def client(self, **settings: Any) -> Registry:
         return Registry(RegistrySettings(url=self.url, **{"timeout": 0.3, **settings}))

@@ -1,5 +1,7 @@
 """The registry client: against one in this process that misbehaves on demand, and against a real one."""
 
+import ssl
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,6 +127,40 @@ def test_settings_that_cannot_work_are_refused(wrong: Any) -> None:
 def test_files_that_hold_no_certificate_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RegistryDeniedError, match="tls_ca_file"):
         Registry(RegistrySettings(url="https://127.0.0.1:9", tls_ca_file=tmp_path / "none.pem"))
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Two self-signed certificates for 127.0.0.1, with their keys: the registry's and ours."""
+    folder, made = tmp_path_factory.mktemp("tls"), []
+    for name in ("theirs", "ours"):
+        chain, key = folder / f"{name}.pem", folder / f"{name}.key"
+        command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
+        names = ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", chain]
+        subprocess.run([*command.split(), *map(str, names)], check=True, capture_output=True)
+        made.append((chain, key))
+    return made
+
+
+@pytest.mark.needs_tool("openssl")
+def test_both_sides_show_their_certificates(certificates: Any) -> None:
+    theirs, ours = certificates
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*theirs)
+    context.load_verify_locations(ours[0])
+    context.verify_mode = ssl.CERT_REQUIRED
+    with FakeRegistry(context) as registry:
+        number = registry.add("raw-value", SCHEMA)
+        known = registry.client(tls_ca_file=theirs[0], tls_cert_file=ours[0], tls_key_file=ours[1], timeout=5)
+        assert known.by_id(number) is not None
+        for wrong in (
+            {"tls_ca_file": theirs[0]},
+            {"tls_ca_file": theirs[0], "tls_cert_file": theirs[0], "tls_key_file": theirs[1]},
+            {"tls_ca_file": ours[0], "tls_cert_file": ours[0], "tls_key_file": ours[1]},
+        ):
+            with pytest.raises(RegistryError, match="no answer of the schema registry"):
+                registry.client(**wrong, timeout=5).by_id(number)
+        assert sum(registry.asked.values()) == 1
 
 
 def test_without_an_address_there_is_nobody_to_ask() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from service.codec import Format, TopicFormat
+from tests.service.codec.protobuf_world import classes
 from tests.service.kafka.worker_world import Town
 from tests.service.kafka.world import World
 
@@ -18,6 +19,7 @@ with warnings.catch_warnings():
     from confluent_kafka.schema_registry import SchemaRegistryClient
     from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
     from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
+    from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
     from confluent_kafka.serialization import MessageField, SerializationContext
 
 pytestmark = [
@@ -113,6 +115,47 @@ def test_without_a_registry_a_worker_and_its_successor_wait_and_lose_nothing(sho
     shop.town.until(lambda: len(shop.traces()) + after.metrics.status()["gauges"]["pending"] == 40)
     assert len(set(shop.traces())) == len(shop.traces())
     assert not shop.town.values(shop.town.stream.dead_letters or "")
+
+
+PURCHASE = """
+syntax = "proto3";
+package shop;
+message Receipt { string number = 1; }
+message Purchase { string who = 1; optional int32 age = 2; City city = 3; string item = 4; int64 trace = 5; MORE }
+enum City { a = 0; b = 1; c = 2; }
+"""
+
+
+def test_messages_of_protobuf_go_through_as_well(shop: Shop) -> None:
+    town, plain = shop.town, {"use.deprecated.format": False}
+    side = TopicFormat("protobuf", record="Purchase")
+    town.stream = dataclasses.replace(town.stream, format=Format(side, TopicFormat("protobuf")))
+    context, first = SerializationContext(town.stream.input, MessageField.VALUE), PURCHASE.replace("MORE", "")
+    # The serializer registers the schema that its class was compiled from; the message is the second in it.
+    for text, numbers in ((first, range(30)), (PURCHASE.replace("MORE", "string secret = 9;"), range(30, 60))):
+        made = classes(text)["shop.Purchase"]
+        write = ProtobufSerializer(made, shop.registry, plain)
+        more = {"secret": "undeclared"} if text != first else {}
+        town.feed(*(write(made(**purchase(number, city=number % 3), **more), context) for number in numbers))
+    receipt = classes(first)["shop.Receipt"]
+    town.feed(ProtobufSerializer(receipt, shop.registry, plain)(receipt(number="7"), context), b"\0\0\x7f\0\0\0junk")
+    worker = town.start()
+    town.until(lambda: worker.metrics.status()["counts"].get("released", 0) >= 57)
+    town.until(lambda: len(town.values(town.stream.dead_letters or "")) == 2)
+    town.stop()
+    newest = shop.registry.get_latest_version(f"{town.stream.output}-value")
+    (cluster,) = [made for name, made in classes(newest.schema.schema_str).items() if name.endswith(".Cluster")]
+    read, context = ProtobufDeserializer(cluster, plain), SerializationContext(town.stream.output, MessageField.VALUE)
+    found = [read(value, context) for value in town.values(town.stream.output)]
+    for one in found:
+        age = one.generalization.age
+        assert len(one.rows) >= 3
+        assert all(age.low <= row.trace % 100 <= age.high for row in one.rows)
+    traces = [row.trace for one in found for row in one.rows]
+    assert len(set(traces)) == len(traces) >= 57
+    assert not any(b"undeclared" in value for value in town.values(town.stream.output))
+    letters = [json.loads(value)["reason"] for value in town.values(town.stream.dead_letters or "")]
+    assert letters == ["other_schema", "unknown_schema"]
 
 
 def test_documents_of_a_json_schema_go_through_as_well(shop: Shop) -> None:
