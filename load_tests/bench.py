@@ -27,15 +27,16 @@ from load_tests.headlines import GROUPS, collect, fill, text
 from load_tests.parameters import draw
 
 PARTS = {
-    "static_speed": 120,
+    "static_speed": 110,
     "static_quality": 60,
     "audit_speed": 30,
     "recodings": 60,
     "peers": 120,
-    "stream_speed": 120,
+    "stream_speed": 100,
     "replay_speed": 100,
-    "window_speed": 40,
-    "stream_quality": 120,
+    "window_speed": 30,
+    "counting_speed": 60,
+    "stream_quality": 100,
     "stream_bursts": 20,
     "stream_throughput": 150,
     "stream_faults": 90,

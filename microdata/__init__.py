@@ -36,7 +36,7 @@ from microdata.loss import (
     table_loss,
 )
 from microdata.measures import hidden_cells, leaf_loss, normalized_error, rank_difference, weighted_discernibility
-from microdata.persons import PersonKey
+from microdata.persons import PersonKey, count_persons
 from microdata.progress import Enough, Progress, silent
 from microdata.publication import Publication
 from microdata.published import Published, class_column, published_of, read_published
@@ -96,6 +96,7 @@ __all__ = [
     "boxes_from",
     "class_column",
     "class_loss",
+    "count_persons",
     "date_hierarchy",
     "decode",
     "discernibility",

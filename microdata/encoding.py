@@ -225,6 +225,8 @@ def _values(attribute: Attribute, column: pa.Array) -> tuple[NDArray[Any], Reaso
     reasons[fine & ~np.isfinite(values)] = Reason.NOT_FINITE
     if attribute.integer:
         reasons[(reasons == 0) & (np.floor(values) != values)] = Reason.NOT_AN_INTEGER
+    if attribute.capped:
+        values = np.where(reasons == 0, np.minimum(values, attribute.high), values)
     # What is too long is judged by its nearest float: that does not lead over the end of a domain.
     known = (reasons == 0) | (reasons == Reason.NOT_EXACT)
     reasons[known & ((values < attribute.low) | (values > attribute.high))] = Reason.OUT_OF_DOMAIN
@@ -256,7 +258,7 @@ def _leaves(attribute: Category, column: pa.Array) -> tuple[NDArray[np.int32], R
     codes = attribute.hierarchy.codes
     other = -1 if attribute.other is None else codes[attribute.other]
     # One entry more than there are distinct values: null has the index -1.
-    leaves = np.array([codes.get(label, other) for label in labels.to_pylist()] + [0], np.int32)
+    leaves = np.array([codes.get(attribute.read(label or ""), other) for label in labels.to_pylist()] + [0], np.int32)
     reasons = np.append(reasons, np.int8(Reason.MISSING))
     reasons[:-1][(reasons[:-1] == 0) & is_absent(labels)] = Reason.MISSING
     reasons[(reasons == 0) & (leaves < 0)] = Reason.UNKNOWN_CATEGORY

@@ -41,3 +41,13 @@ class PersonKey:
 
     def __bytes__(self) -> bytes:
         return self.words.astype("<u8").tobytes()
+
+
+def count_persons(persons: NDArray[np.int64]) -> int:
+    """How many persons there are among these codes. Sorting is many times faster than the hash table of `np.unique`.
+
+    >>> count_persons(np.array([7, 3, 7]))
+    2
+    """
+    ordered = np.sort(persons)
+    return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + min(len(persons), 1)

@@ -70,6 +70,8 @@ class Number:
     out; empty where every value of the grid counts alike."""
     sensitivity: Sensitivity | None = None
     """Categories of a sensitive number's values."""
+    capped: bool = False
+    """Whether a value above `high` is read as `high`, which then stands for that much or more; else it is refused."""
 
     numeric: ClassVar[bool] = True
     """Whether a value is a number; else it is a label."""
@@ -151,6 +153,7 @@ class Number:
             "step": self.step,
             # Only where they are given: policies without keep their fingerprint.
             **({"quantiles": self.quantiles} if self.quantiles else {}),
+            **({"capped": True} if self.capped else {}),
             **_declared(self.sensitivity),
         }
 
@@ -230,7 +233,8 @@ class Category:
     """A value that is a leaf of a hierarchy.
 
     With `other`, a value that the hierarchy does not know becomes that leaf; without, it is refused. `ordered` says
-    that the leaves stand in an order that means something, so that one of several is in the middle.
+    that the leaves stand in an order that means something, so that one of several is in the middle. With `characters`
+    no more than so many first ones of a value are read: what follows is known to nobody from there on.
     """
 
     name: str
@@ -239,6 +243,9 @@ class Category:
     ordered: bool = False
     sensitivity: Sensitivity | None = None
     """Categories of a sensitive attribute's values."""
+    characters: int | None = None
+    shortest: int | None = None
+    """A value with fewer characters is unknown: cut, it would tell other ones than those of a whole value."""
 
     numeric: ClassVar[bool] = False
     """Whether a value is a number; else it is a label."""
@@ -268,6 +275,8 @@ class Category:
             "other": self.other,
             # Only where it is given: policies without keep their fingerprint.
             **({"ordered": True} if self.ordered else {}),
+            **({"characters": self.characters} if self.characters is not None else {}),
+            **({"shortest": self.shortest} if self.shortest is not None else {}),
             **_declared(self.sensitivity),
         }
 
@@ -291,6 +300,15 @@ class Category:
     def code_of(self, text: str) -> int | None:
         """The leaf of this label; None where there is none."""
         return self.hierarchy.codes.get(text.strip())
+
+    def read(self, value: str) -> str:
+        """What is read of a value; nothing of one that is too short.
+
+        >>> areas = Hierarchy.flat(["537", "902"])
+        >>> Category("postcode", areas, characters=3, shortest=5).read("53711-2030")
+        '537'
+        """
+        return "" if len(value) < (self.shortest or 0) else value[: self.characters]
 
     def label(self, first: int, last: int) -> str:
         """The values from one code to another, for people."""

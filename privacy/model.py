@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Attribute, Category, InfeasibleError, Schema, SchemaError
+from microdata import Attribute, Category, InfeasibleError, Schema, SchemaError, count_persons
 from privacy._kernels import category_counts
 from privacy.exact import Real
 
@@ -132,12 +132,16 @@ class Groups:
             references = schema.histograms(sensitive)
         if not own.all():
             persons, sensitive, classes = persons[own], sensitive[own], classes[own]
-        person_class, _, person_rows = pairs(classes, persons)
-        most = np.zeros(count, np.int64)
-        np.maximum.at(most, person_class, person_rows)
+        rows = np.bincount(classes, minlength=count)
+        if count_persons(persons) == len(persons):  # of one row each there are no pairs to sort
+            distinct, most = rows, np.minimum(rows, 1)
+        else:
+            person_class, _, person_rows = pairs(classes, persons)
+            distinct, most = np.bincount(person_class, minlength=count), np.zeros(count, np.int64)
+            np.maximum.at(most, person_class, person_rows)
         return cls(
-            rows=np.bincount(classes, minlength=count),
-            persons=np.bincount(person_class, minlength=count),
+            rows=rows,
+            persons=distinct,
             most=most,
             histograms=tuple(
                 _histogram(attribute, classes, sensitive[:, column], count, references[column])

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import GuaranteeError, InfeasibleError, Schema, geometry
-from privacy._passing_kernels import box_numbers, count_passed
+from privacy._passing_kernels import box_numbers, cells_of, count_passed, person_numbers
 from privacy.counting import most_combinations
 from privacy.model import Groups, Model, require_parameter, require_whole
 
@@ -110,24 +110,18 @@ class ZAnonymity(PassingModel):
         if not len(own):
             return np.empty(0, np.int64)
         turn = np.argsort(own, kind="stable")
-        begin, lo, hi = int(first.min()), passing.lo[turn], passing.hi[turn]
+        begin = int(first.min())
         rows = slice(begin, int(own.max()) + 1)
-        quasi = np.ascontiguousarray(passing.quasi[rows])
-        order = np.argsort(quasi.T, axis=1)
         found = np.empty(len(own), np.int64)
-        found[turn] = count_passed(
-            self.z,
-            box_numbers(lo, hi),
-            lo,
-            hi,
+        found[turn] = _persons_in(
+            passing.lo[turn],
+            passing.hi[turn],
             first[turn] - begin,
             own[turn] - begin,
             passing.persons[rows],
-            quasi,
-            order,
-            np.take_along_axis(quasi.T, order, axis=1),
+            passing.quasi[rows],
         )
-        return found
+        return np.minimum(found, self.z)
 
 
 @dataclass(frozen=True)
@@ -196,10 +190,33 @@ class ChanceOfK(PassingModel):
         return found
 
 
+def _persons_in(
+    lo: NDArray[np.float64],
+    hi: NDArray[np.float64],
+    first: NDArray[np.int64],
+    last: NDArray[np.int64],
+    persons: NDArray[np.int64],
+    quasi: NDArray[np.float64],
+) -> NDArray[np.int64]:
+    """Persons with a row in each box among the rows from first to last, neither of which ever goes back."""
+    boxes, examples = box_numbers(lo, hi)
+    low, high = lo[examples], hi[examples]
+    sides, wide = np.empty(low.shape, np.int64), np.zeros(len(low))
+    begin, end, cells = (np.empty(own.shape, np.int32) for own in (low, high, quasi))
+    for column in range(quasi.shape[1]):
+        sides[:, column] = box_numbers(low[:, [column]], high[:, [column]])[0]
+        edges = np.unique(np.concatenate([low[:, column], high[:, column]]))
+        for values, own_cells in ((low, begin), (high, end), (quasi, cells)):
+            cells_of(edges, values[:, column], own_cells[:, column])
+        wide += (high[:, column] - low[:, column]) / max(edges[-1] - edges[0], np.finfo(float).tiny)
+    order = np.argsort(-wide, kind="stable")
+    people, each = person_numbers(persons)
+    return count_passed(order, sides, begin, end, boxes, first, last, cells, people, len(each))
+
+
 def last_values(persons: NDArray[np.int64], quasi: NDArray[np.float64]) -> NDArray[np.float64]:
     """The values of the last row of each person."""
-    _, last = np.unique(persons[::-1], return_index=True)
-    return quasi[::-1][last]
+    return quasi[person_numbers(persons)[1]]
 
 
 class Edges:
@@ -218,13 +235,10 @@ class Edges:
         """Whether each of these boxes, in the order in which they leave, cuts none of those before it."""
         fit = np.ones(len(lo), bool)
         for column, ends in enumerate(self._ends):
-            sides, first, number = np.unique(
-                np.stack([lo[:, column], hi[:, column]], axis=1), axis=0, return_index=True, return_inverse=True
-            )
-            good = np.ones(len(sides), bool)
-            for place in np.argsort(first):
-                good[place] = tuple(sides[place]) == ends or self._take(column, *sides[place].tolist())
-            fit &= good[number.ravel()]
+            numbers, examples = box_numbers(lo[:, [column]], hi[:, [column]])
+            sides = zip(lo[examples, column].tolist(), hi[examples, column].tolist(), strict=True)
+            good = np.array([side == ends or self._take(column, *side) for side in sides], bool)
+            fit &= good[numbers]
         return fit
 
     def _take(self, column: int, lo: float, hi: float) -> bool:

@@ -41,6 +41,7 @@ from microdata import (
     Schema,
     Table,
     attribute_loss,
+    count_persons,
     silent,
 )
 from privacy import KAnonymity, Model, check_feasible
@@ -112,7 +113,7 @@ class Budget(StaticAlgorithm):
         check_feasible(models, table)
         if not len(table):
             return Publication.of(table, np.empty(0, np.int32))
-        people = asked.universe or len(np.unique(table.persons))
+        people = asked.universe or count_persons(table.persons)
         allowed = most_combinations(people, asked.k, asked.beta)
         if asked.universe is not None and allowed < 1:
             raise InfeasibleError(
@@ -205,7 +206,7 @@ def _columns(table: Table) -> list[tuple[Attribute, NDArray[np.float64]]]:
 
 def _domain(attribute: Attribute, column: NDArray[np.float64]) -> int:
     """Values that a column can have; those that it has, where it is continuous."""
-    return attribute.size or max(len(np.unique(column)), 1)
+    return attribute.size or max(len(np.unique(column, return_counts=True)[0]), 1)  # without the counts it is slower
 
 
 def _counted(attribute: Number, column: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -42,6 +42,7 @@ from microdata import (
     Publication,
     Schema,
     Table,
+    count_persons,
     geometry,
     hidden_cells,
     silent,
@@ -156,15 +157,16 @@ class Cells:
             )
             for one, weight in zip(self._recoded, table.schema.weights, strict=True)
         ]
-        people, person = np.unique(table.persons, return_inverse=True)
-        repeated = len(people) < len(table)
-        self._persons = person.astype(np.int32) if repeated else np.empty(0, np.int32)
-        self._seen = np.zeros(len(people) + 1, np.int64)
+        people = count_persons(table.persons)
+        self._persons = np.empty(0, np.int32)
+        if people < len(table):
+            self._persons = np.unique(table.persons, return_inverse=True)[1].astype(np.int32)
+        self._seen = np.zeros(people + 1, np.int64)
         self._space: Geometry = geometry(table.schema)
 
     def by_distinct_values(self) -> list[int]:
         """Every column, those with the most distinct values first."""
-        distinct = [len(np.unique(one.codes)) for one in self._columns]
+        distinct = [np.count_nonzero(np.bincount(one.codes)) for one in self._columns]
         return sorted(range(len(distinct)), key=lambda column: -distinct[column])
 
     def start(self) -> Partition:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -21,6 +22,7 @@ from service.kinds import data_kinds
 from service.policy import Policy, load_policy, parse_policy
 from service.policy.data import Proposal, TopicFacts
 from service.policy.text import parse_text
+from service.proposal import SafeHarbor, propose, read_areas
 from service.registry import Registry, RegistrySettings
 from service.replay import Replay, replay_file
 from service.report import ReplayReport
@@ -33,6 +35,12 @@ TRIED = (1, 2, 5)
 """Times the proposed k."""
 
 
+class Preset(StrEnum):
+    """Rules of a regulation."""
+
+    HIPAA = "hipaa"
+
+
 def init(
     table: Annotated[
         Path | None, typer.Argument(help="Table to look at: CSV, Parquet, JSON lines or Arrow. Or name a --topic.")
@@ -41,6 +49,10 @@ def init(
     try_out: Annotated[
         bool, typer.Option("--try", help="Also anonymize the data with three choices of k, and tell what each costs.")
     ] = False,
+    preset: Annotated[Preset | None, typer.Option(help="Rules that decide what may be read at all.")] = None,
+    areas: Annotated[
+        Path | None, typer.Option(help="With --preset hipaa: CSV of three-digit areas and their populations.")
+    ] = None,
     topic: Annotated[str | None, typer.Option(help="Topic to look at, whose records are JSON objects.")] = None,
     sample: Annotated[
         int, typer.Option(min=1, max=1_000_000, help="Look at this many records of a topic, the newest ones.")
@@ -52,14 +64,15 @@ def init(
     """Propose a policy for a table or a topic: roles, domains and hierarchies, each guess with its reason."""
     if (table is None) == (topic is None):
         raise typer.BadParameter("name a table or a --topic")
+    rules = _rules(preset, areas)
     if table is not None:
-        _for_table(table, out, try_out=try_out)
+        _for_table(table, out, rules, try_out=try_out)
         return
     read_settings_file(settings_file)
     facts, in_front = _said_by_registry(topic or "")
     with progress_bar() as progress:
         seen = topic_sample(connect(kafka_settings(bootstrap, client)), facts.name, sample, progress, in_front)
-    _for_topic(seen, replace(facts, keyed=seen.keyed), out, try_out=try_out)
+    _for_topic(seen, replace(facts, keyed=seen.keyed), out, rules, try_out=try_out)
 
 
 def _said_by_registry(topic: str) -> tuple[TopicFacts, int]:
@@ -73,9 +86,15 @@ def _said_by_registry(topic: str) -> tuple[TopicFacts, int]:
     return TopicFacts(topic, tags=field_tags(newest), format=JSON_SCHEMA), WIRE_PREFIX
 
 
-def _for_table(table: Path, out: Path, *, try_out: bool) -> None:
+def _rules(preset: Preset | None, areas: Path | None) -> SafeHarbor | None:
+    if areas is not None and preset is None:
+        raise typer.BadParameter("populations of areas are asked for by --preset hipaa alone", param_hint="--areas")
+    return None if preset is None else SafeHarbor(None if areas is None else read_areas(areas))
+
+
+def _for_table(table: Path, out: Path, rules: SafeHarbor | None, *, try_out: bool) -> None:
     sample = read_sample(table)
-    path = _written(_proposed(sample, table.name.split(".")[0]), out)
+    path = _written(_proposed(sample, table.name.split(".")[0], rules=rules), out)
     for reason in _identifying(lambda: read_fields(table, sample.columns.num_rows), load_policy(path)):
         say(reason)
     if not sample.whole:
@@ -85,8 +104,8 @@ def _for_table(table: Path, out: Path, *, try_out: bool) -> None:
     say(f"wrote {path}; read it, correct it, then run: portcullis policy check {path} --table {table}")
 
 
-def _for_topic(seen: TopicSample, facts: TopicFacts, out: Path, *, try_out: bool) -> None:
-    path = _written(_proposed(seen.sample, facts.name, facts), out)
+def _for_topic(seen: TopicSample, facts: TopicFacts, out: Path, rules: SafeHarbor | None, *, try_out: bool) -> None:
+    path = _written(_proposed(seen.sample, facts.name, facts, rules), out)
     for reason in _identifying(lambda: _fields(seen.sample), load_policy(path)):
         say(reason)
     if not seen.sample.whole:
@@ -179,8 +198,15 @@ def _told(report: ReplayReport, rate: float) -> str:
     return f"{report.suppressed_share:.1%} of the events suppressed, {loss}{waited}"
 
 
-def _proposed(sample: Sample, name: str, topic: TopicFacts | None = None) -> Proposal:
-    """The proposal of the first kind that recognises its data; the default, which takes any table, is asked last."""
+def _proposed(
+    sample: Sample, name: str, topic: TopicFacts | None = None, rules: SafeHarbor | None = None
+) -> Proposal:
+    """The proposal of the first kind that recognises its data; the default, which takes any table, is asked last.
+
+    Rules are about records.
+    """
+    if rules is not None:
+        return propose(sample, name, topic, rules)
     default, *others = data_kinds()
     for kind in (*others, default):
         proposal = kind.propose(sample, name) if topic is None else kind.propose_stream(sample, name, topic)

@@ -6,10 +6,10 @@ import itertools
 import json
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -59,10 +59,18 @@ class Proposal:
         return policy
 
 
-def propose(sample: Sample, name: str, topic: TopicFacts | None = None) -> Proposal:
+class Rules(Protocol):
+    """What a regulation says about columns, whatever they were taken for."""
+
+    def apply(self, found: Sequence[Guess], columns: Sequence[Profile]) -> tuple[list[Guess], tuple[str, ...]]:
+        """What each column may be, and what its author must know."""
+
+
+def propose(sample: Sample, name: str, topic: TopicFacts | None = None, rules: Rules | None = None) -> Proposal:
     """A policy for tables, or a topic, like this sample."""
     columns = profiles(sample.columns)
     found, persons = guesses(columns, topic.tags if topic else {})
+    found, said = (found, ()) if rules is None else rules.apply(found, columns)
     if not any(guess.role == "quasi" for guess in found):
         alone = "; there is one column: known delimiters are , ; tab and |" if len(columns) == 1 else ""
         raise DataError(f"no column looks like a quasi-identifier: nothing could be generalized{alone}")
@@ -79,13 +87,14 @@ def propose(sample: Sample, name: str, topic: TopicFacts | None = None) -> Propo
     )
     lines = [
         *_head(name, sample, "table" if topic is None else "topic"),
+        *_commented(said),
         *_person(found, persons),
         *_schema(found, files),
         *_left_out(found),
         *ends,
     ]
     trees = {files[guess.name]: guess.hierarchy for guess in found if guess.hierarchy is not None}
-    warnings = (*_warnings(found, persons), *_gaps(found, rest))
+    warnings = (*_warnings(found, persons), *said, *_gaps(found, rest))
     return Proposal("\n".join(lines) + "\n", trees, tuple(found), warnings)
 
 
@@ -142,8 +151,7 @@ def _head(name: str, sample: Sample, what: str) -> Iterator[str]:
 
 
 def _person(found: list[Guess], persons: Persons) -> Iterator[str]:
-    for warning in _warnings(found, persons):
-        yield from (f"  # {line}" for line in textwrap.wrap(warning, WIDTH))
+    yield from _commented(_warnings(found, persons))
     if persons.key:
         yield "  # records have keys, which come back; no field reads like a person"
         yield "  person: {key: true}"
@@ -152,6 +160,11 @@ def _person(found: list[Guess], persons: Persons) -> Iterator[str]:
     else:
         yield f"  # {persons.reason}"
         yield f"  person: {_scalar(persons.column)}"
+
+
+def _commented(warnings: Iterable[str]) -> Iterator[str]:
+    for warning in warnings:
+        yield from (f"  # {line}" for line in textwrap.wrap(warning, WIDTH))
 
 
 def _warnings(found: list[Guess], persons: Persons) -> Iterator[str]:

@@ -125,3 +125,22 @@ def test_edges_only_widen() -> None:
 def test_a_single_value_is_not_beside_an_interval_that_ends_with_it() -> None:
     edges = Edges(SCHEMA)
     assert edges.widen(*sides((2, 5), (5, 5))).tolist() == [True, False]
+
+
+def test_rows_on_the_edges_of_boxes_count_on_both_sides_and_cost_no_more_than_a_little() -> None:
+    """On the edges of very many columns a row counts once, which is too little and never too much."""
+    for columns, found in ((3, 2), (30, 1)):
+        quasi = np.full((2, columns), 5.0)
+        quasi[1] = 2.0
+        box = np.zeros((1, columns)), np.full((1, columns), 5.0)
+        above = np.full((1, columns), 5.0), np.full((1, columns), 9.0)
+        passing = Passing(
+            np.arange(2),
+            np.zeros(2),
+            np.arange(2),
+            quasi,
+            np.array([1, 1]),
+            np.concatenate([box[0], above[0]]),
+            np.concatenate([box[1], above[1]]),
+        )
+        assert ZAnonymity(2, 10).company(passing).tolist()[0] == found

@@ -81,9 +81,10 @@ def _attribute(
         sensitivity = _sensitivity(field.sensitivity)
         if isinstance(field, NumberField):
             quantiles = tuple(field.ranks.quantiles) if field.ranks else ()
-            return Number(name, field.min, field.max, field.integer, field.step, quantiles, sensitivity)
+            return Number(name, field.min, field.max, field.integer, field.step, quantiles, sensitivity, field.capped)
         tree = trees.resolve(field.hierarchy, (*path, "hierarchy"))
-        return Category(name, tree, field.other, field.ordered, sensitivity)
+        reading = (field.characters, field.shortest)
+        return Category(name, tree, field.other, field.ordered, sensitivity, *reading)
     except PolicyError as error:
         problems.extend(error.problems)
     except HierarchyError as error:

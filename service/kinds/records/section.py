@@ -67,6 +67,8 @@ class Ranks(Section):
     )
 
 
+MAX_READ = 1_000
+"""Characters of a value that may be asked for."""
 _ITEM = "a value, a label of the hierarchy, or a range [from, to] of a number"
 
 
@@ -140,6 +142,9 @@ class NumberField(Section):
     min: Finite = Field(description="least value of the domain")
     max: Finite = Field(description="greatest value of the domain")
     integer: bool = Field(default=False, description="whole numbers only")
+    capped: bool = Field(
+        default=False, description="a value above max is read as max, which then stands for that much or more"
+    )
     step: Finite | None = Field(None, gt=0, description="grid to which published intervals are widened")
     ranks: Ranks | None = Field(
         None, description="sensitive numbers: ranks for t in windows; by default every value of the domain counts alike"
@@ -155,6 +160,12 @@ class CategoryField(Section):
     hierarchy: HierarchySource = Field(description="CSV file beside the policy, nested mapping, or a builder")
     on_unknown: Literal["refuse", "other"] = Field("refuse", description="what becomes of a value it does not hold")
     other: str | None = Field(None, description="leaf that stands for unknown values, with on_unknown: other")
+    characters: int | None = Field(
+        None, ge=1, le=MAX_READ, description="so many first characters of a value are read, and no more of it"
+    )
+    shortest: int | None = Field(
+        None, ge=1, le=MAX_READ, description="a value with fewer characters is one that the hierarchy does not hold"
+    )
     ordered: bool = Field(
         default=False, description="the order of the leaves means something: a mean shows the one in the middle"
     )

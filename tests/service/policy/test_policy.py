@@ -74,7 +74,7 @@ def test_json_and_yaml_twins_are_the_same(tmp_path: Path) -> None:
     [
         ("nmae", "x", "nmae: unknown key; did you mean 'name'?"),
         ("schema/quasi/age/mni", 1, "schema.quasi.age.mni: unknown key; did you mean 'min'?"),
-        ("schema/quasi/age/zzz", 1, "known keys: integer, max, min, ranks, sensitivity, step, type, weight"),
+        ("schema/quasi/age/zzz", 1, "known keys: capped, integer, max, min, ranks, sensitivity, step, type, weight"),
         ("schema/quasi/country/on_unknwon", "refuse", "schema.quasi.country.on_unknwon: unknown key; did you mean"),
         ("guarantee/kk", 5, "guarantee.kk: unknown key; did you mean 'k'?"),
         ("guarantee/algorithm", "sabr", "guarantee.algorithm: must be one of"),
