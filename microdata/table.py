@@ -7,12 +7,14 @@ Numbers are kept as they are, categories as leaf indexes, so every quasi-identif
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from microdata.persons import count_persons
 from microdata.schema import Schema
 
 
@@ -38,6 +40,11 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.persons)
+
+    @cached_property
+    def people(self) -> int:
+        """How many persons there are."""
+        return count_persons(self.persons)
 
     def take(self, rows: NDArray[Any]) -> Table:
         """The rows at these indexes (or where this mask is true), in this order."""

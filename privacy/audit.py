@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import InfeasibleError, Publication, Published, Table, count_persons, means, published_of, table_loss
+from microdata import InfeasibleError, Publication, Published, Table, means, published_of, table_loss
 from privacy.model import Groups, Model
 from privacy.outsider import match, published_groups
 from privacy.over_time import Sightings, candidates
@@ -197,7 +197,7 @@ def _audit_published(original: Table, published: Published, models: Iterable[Mod
     if found.surplus:
         reason = "published rows whose sensitive values occur more often than in the original"
         faults.append(Fault("surplus", found.surplus, reason))
-    one_row_each = count_persons(original.persons) == len(original)
+    one_row_each = original.people == len(original)
     return _summary(models, groups, faults, published, "exact" if one_row_each else "at least", original)
 
 

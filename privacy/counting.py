@@ -36,6 +36,22 @@ def most_combinations(people: float, k: int, beta: float) -> float:
     """
     if k <= 1:
         return math.inf
+    return people / _people_for_each(k, beta)
+
+
+def fewest_people(combinations: float, k: int, beta: float) -> int:
+    """How many people there must be for so many equally likely combinations: the least that `most_combinations` allows.
+
+    >>> fewest_people(2_443_425, 100, 0.1) <= 3e8 < fewest_people(2_443_426, 100, 0.1)
+    True
+    """
+    if k <= 1:
+        return 1
+    people = math.ceil(combinations * _people_for_each(k, beta))
+    return people if most_combinations(people, k, beta) >= combinations else people + 1
+
+
+def _people_for_each(k: int, beta: float) -> float:
     x = -math.log(beta) / (k - 1)
-    # The same as 1 + x - √(x² + 2x), which loses its digits where x is large.
-    return people / (k - 1) / (1 + x + math.sqrt(x * (x + 2)))
+    # The same as dividing by 1 + x - √(x² + 2x), which loses its digits where x is large.
+    return (k - 1) * (1 + x + math.sqrt(x * (x + 2)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Publication, count_persons
+from microdata import Publication
 from privacy.attacks import homogeneity, linking, similarity, skewness
 from privacy.exact import by_class
 from privacy.model import Groups, Histogram
@@ -69,7 +69,7 @@ def exposures(publication: Publication) -> tuple[Exposure, ...]:
     plain = alike(table.quasi)
     before = Groups.of(table.schema, table.persons, table.sensitive, plain, int(plain.max(initial=-1)) + 1)
     after = Groups.of(table.schema, table.persons, table.sensitive, publication.classes, len(publication.boxes))
-    persons = count_persons(table.persons)
+    persons = table.people
     return (*_who(publication, before, after, 1 / max(persons, 1)), *_what(before, after))
 
 

@@ -27,7 +27,8 @@ def check_feasible(models: Iterable[Model], table: Table) -> None:
     """
     if not len(table):
         return
-    whole = Groups.of(table.schema, table.persons, table.sensitive, np.zeros(len(table), np.int32), 1)
+    one = np.zeros(len(table), np.int32)
+    whole = Groups.of(table.schema, table.persons, table.sensitive, one, 1, people=table.people)
     for model in models:
         if model.survives_merging and not model.holds(whole)[0]:
             raise _infeasible(model, whole, f", even by all {len(table)} rows as one class")

@@ -122,18 +122,22 @@ class Groups:
         classes: NDArray[np.integer],
         count: int,
         references: Sequence[NDArray[np.int64]] | None = None,
+        *,
+        people: int | None = None,
     ) -> Groups:
         """Group rows by class 0 … count - 1; rows of class -1 count in the reference only.
 
-        `references` holds one histogram per sensitive attribute; left out, it is taken over all given rows.
+        `references` holds one histogram per sensitive attribute; left out, it is taken over all given rows. `people`
+        says how many persons all given rows are about, where somebody has counted them.
         """
+        one_row_each = (count_persons(persons) if people is None else people) == len(persons)
         own = classes >= 0
         if references is None:
             references = schema.histograms(sensitive)
         if not own.all():
             persons, sensitive, classes = persons[own], sensitive[own], classes[own]
         rows = np.bincount(classes, minlength=count)
-        if count_persons(persons) == len(persons):  # of one row each there are no pairs to sort
+        if one_row_each:  # then there are no pairs to sort
             distinct, most = rows, np.minimum(rows, 1)
         else:
             person_class, _, person_rows = pairs(classes, persons)

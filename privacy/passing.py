@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from microdata import GuaranteeError, InfeasibleError, Schema, geometry
 from privacy._passing_kernels import box_numbers, cells_of, count_passed, person_numbers
-from privacy.counting import most_combinations
+from privacy.counting import fewest_people, most_combinations
 from privacy.model import Groups, Model, require_parameter, require_whole
 
 
@@ -156,6 +156,7 @@ class ChanceOfK(PassingModel):
                 f"{allowed:,.0f}",
                 parameter="universe",
                 given=self.universe,
+                nearest=fewest_people(math.prod(self.values), self.k, self.beta),
             )
 
     @property

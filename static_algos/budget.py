@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -41,11 +42,10 @@ from microdata import (
     Schema,
     Table,
     attribute_loss,
-    count_persons,
     silent,
 )
 from privacy import KAnonymity, Model, check_feasible
-from privacy.counting import most_combinations
+from privacy.counting import fewest_people, most_combinations
 from privacy.keys import MOST
 from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
 from static_algos.catalogue import Parameters
@@ -113,21 +113,22 @@ class Budget(StaticAlgorithm):
         check_feasible(models, table)
         if not len(table):
             return Publication.of(table, np.empty(0, np.int32))
-        people = asked.universe or count_persons(table.persons)
+        people = asked.universe or table.people
         allowed = most_combinations(people, asked.k, asked.beta)
         if asked.universe is not None and allowed < 1:
             raise InfeasibleError(
                 f"not even one combination has {asked.k} of {people} people with that chance",
                 parameter="universe",
                 given=people,
+                nearest=fewest_people(1, asked.k, asked.beta),
             )
         columns = _columns(table)
         weights = np.maximum(table.schema.weights, LEAST_WEIGHT).tolist()
-        budgets = allocate([_domain(*one) for one in columns], weights, max(allowed, 1.0))
+        budgets = allocate([one.domain for one in columns], weights, max(allowed, 1.0))
         recoded = []
-        for number, (attribute, column) in enumerate(columns):
+        for number, column in enumerate(columns):
             progress("recoding columns", number, len(budgets))
-            recoded.append(recoding_within(attribute, column, budgets[number], asked.cost))
+            recoded.append(column.within(budgets[number], asked.cost))
         progress("recoding columns", len(budgets), len(budgets))
         details = self._details(table.schema, budgets)
         if asked.short == "merge" and asked.universe is None:
@@ -189,34 +190,41 @@ def chosen_level(sizes: Sequence[int], budget: int) -> int:
     return next((level for level, size in enumerate(sizes) if size <= budget), len(sizes) - 1)
 
 
-def recoding_within(attribute: Attribute, column: NDArray[np.float64], budget: int, cost: Cost) -> Recoding:
-    """A column with as many values as the budget allows, and with levels above them."""
-    if isinstance(attribute, Category):
-        return _climbed(attribute, column, budget)
-    return _cut(attribute, column, budget, cost)
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """A quasi-identifier with its values; of a number with a step the beginnings of the step's cells."""
+
+    attribute: Attribute
+    values: NDArray[np.float64]
+
+    @cached_property
+    def counted(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Values that occur, ascending, and how often; without sorting where there is a grid."""
+        one, values = self.attribute, self.values
+        if isinstance(one, Category) or one.size is None or one.size > max(len(values), FEW_VALUES):
+            return np.unique(values, return_counts=True)
+        places = np.rint((values - one.low) / (one.grid or 1.0)).astype(np.int64)
+        counts = np.bincount(places, minlength=one.size)
+        known = np.flatnonzero(counts)
+        return one.on_grid(known), counts[known]
+
+    @property
+    def domain(self) -> int:
+        """Values that it can have; those that it has, where it is continuous."""
+        return self.attribute.size or max(len(self.counted[0]), 1)
+
+    def within(self, budget: int, cost: Cost) -> Recoding:
+        """The column with as many values as the budget allows, and with levels above them."""
+        if isinstance(self.attribute, Category):
+            return _climbed(self.attribute, self.values, budget)
+        return _cut(self.attribute, self, budget, cost)
 
 
-def _columns(table: Table) -> list[tuple[Attribute, NDArray[np.float64]]]:
-    """Quasi-identifiers with their values; numbers with a step as the beginning of the step's cell."""
+def _columns(table: Table) -> list[_Column]:
     return [
-        (one, one.floor(column) if isinstance(one, Number) and one.step is not None else column)
+        _Column(one, one.floor(column) if isinstance(one, Number) and one.step is not None else column)
         for one, column in zip(table.schema.quasi, table.quasi.T, strict=True)
     ]
-
-
-def _domain(attribute: Attribute, column: NDArray[np.float64]) -> int:
-    """Values that a column can have; those that it has, where it is continuous."""
-    return attribute.size or max(len(np.unique(column, return_counts=True)[0]), 1)  # without the counts it is slower
-
-
-def _counted(attribute: Number, column: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Values that occur, ascending, and how often; without sorting where there is a grid."""
-    if attribute.size is None or attribute.size > max(len(column), FEW_VALUES):
-        return np.unique(column, return_counts=True)
-    places = np.rint((column - attribute.low) / (attribute.grid or 1.0)).astype(np.int64)
-    counts = np.bincount(places, minlength=attribute.size)
-    known = np.flatnonzero(counts)
-    return attribute.on_grid(known), counts[known]
 
 
 def _climbed(attribute: Category, column: NDArray[np.float64], budget: int) -> Recoding:
@@ -231,19 +239,19 @@ def _climbed(attribute: Category, column: NDArray[np.float64], budget: int) -> R
     return Recoding(group[whole.codes], tuple(levels))
 
 
-def _cut(attribute: Number, column: NDArray[np.float64], budget: int, cost: Cost) -> Recoding:
+def _cut(attribute: Number, column: _Column, budget: int, cost: Cost) -> Recoding:
     """A number in so many intervals, which cover its domain, or as it is; then two, four and more of them together."""
-    values, counts = _counted(attribute, column)
+    values, counts = column.counted
     if budget >= (attribute.size or len(values)):
         firsts = values
         lo, hi = firsts, np.minimum(firsts + (attribute.step or 0.0), attribute.high)
     else:
-        rows = math.ceil(len(column) / budget)
+        rows = math.ceil(len(column.values) / budget)
         firsts = cut_evenly(values, counts, rows) if cost == "rank" else weigh_counted(values, counts, rows, cost)[0]
         # Whole numbers leave a gap between two intervals; others touch.
         gap = 1.0 if attribute.integer and attribute.step is None else 0.0
         lo, hi = np.append(attribute.low, firsts[1:]), np.append(firsts[1:] - gap, attribute.high)
-    codes = (np.searchsorted(firsts, column, side="right") - 1).astype(np.int32)
+    codes = (np.searchsorted(firsts, column.values, side="right") - 1).astype(np.int32)
     levels = [_level(attribute, np.arange(len(firsts), dtype=np.int32), lo, hi)]
     while len(levels[-1].lo) > 1:
         group = (np.arange(len(firsts)) >> len(levels)).astype(np.int32)

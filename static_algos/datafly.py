@@ -42,7 +42,6 @@ from microdata import (
     Publication,
     Schema,
     Table,
-    count_persons,
     geometry,
     hidden_cells,
     silent,
@@ -157,11 +156,10 @@ class Cells:
             )
             for one, weight in zip(self._recoded, table.schema.weights, strict=True)
         ]
-        people = count_persons(table.persons)
         self._persons = np.empty(0, np.int32)
-        if people < len(table):
+        if table.people < len(table):
             self._persons = np.unique(table.persons, return_inverse=True)[1].astype(np.int32)
-        self._seen = np.zeros(people + 1, np.int64)
+        self._seen = np.zeros(table.people + 1, np.int64)
         self._space: Geometry = geometry(table.schema)
 
     def by_distinct_values(self) -> list[int]:

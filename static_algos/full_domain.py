@@ -16,7 +16,7 @@ import math
 import operator
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,21 +30,14 @@ from static_algos.algorithm import StaticAlgorithm
 from static_algos.catalogue import Parameters
 from static_algos.frequencies import Frequencies
 from static_algos.proof import proven
-from static_algos.recoding import MOST_HEIGHT, Recoding, recodings
+from static_algos.recoding import Height, Recoding, Widths, recodings
 
 Node: TypeAlias = tuple[int, ...]
 """A level for each quasi-identifier."""
 
 MOST_NODES = 2_000_000
 """Largest lattice that is searched."""
-MOST_WIDTHS = 100
-MOST_FIELDS = 1_000
-"""Numbers with widths of their own."""
 MOST_SUPPRESSED = 10**12
-
-Widths: TypeAlias = Annotated[
-    list[Annotated[float, Field(gt=0, allow_inf_nan=False)]], Field(min_length=1, max_length=MOST_WIDTHS)
-]
 
 
 class FullDomainParameters(Guarantee, Parameters):
@@ -56,17 +49,8 @@ class FullDomainParameters(Guarantee, Parameters):
     max_suppressed: int | None = Field(
         default=None, ge=0, le=MOST_SUPPRESSED, description="the same as a number of rows, instead of suppression"
     )
-    height: int = Field(
-        default=4,
-        ge=1,
-        le=MOST_HEIGHT,
-        description=f"levels above a number's values, the whole domain included; from 1 to {MOST_HEIGHT}",
-    )
-    widths: Mapping[str, Widths] = Field(
-        default_factory=dict,
-        max_length=MOST_FIELDS,
-        description="interval widths of some numbers instead, from small to large, each a multiple of the one before",
-    )
+    height: Height = 4
+    widths: Widths = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _one_limit(self) -> FullDomainParameters:
@@ -350,7 +334,8 @@ def publish(
     chosen = [one.levels[level] for one, level in zip(recoded, node, strict=True)]
     codes = np.stack([level.group[one.codes] for level, one in zip(chosen, recoded, strict=True)], axis=1)
     label, example = gather(codes)
-    holds = check(models, Groups.of(table.schema, table.persons, table.sensitive, label, len(example)))
+    groups = Groups.of(table.schema, table.persons, table.sensitive, label, len(example), people=table.people)
+    holds = check(models, groups)
     number = np.where(holds, np.cumsum(holds) - 1, -1).astype(np.int32)
     kept = codes[example[holds]]
     lo = np.stack([level.lo[kept[:, a]] for a, level in enumerate(chosen)], axis=1)

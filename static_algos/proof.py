@@ -11,6 +11,7 @@ from privacy import Groups, Model, require
 def proven(publication: Publication, models: Sequence[Model]) -> Publication:
     """The publication, if all its classes meet every model; otherwise `GuaranteeError`."""
     table = publication.table
-    groups = Groups.of(table.schema, table.persons, table.sensitive, publication.classes, len(publication.boxes))
+    classes, count = publication.classes, len(publication.boxes)
+    groups = Groups.of(table.schema, table.persons, table.sensitive, classes, count, people=table.people)
     require(models, groups)
     return publication

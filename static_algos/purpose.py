@@ -41,10 +41,8 @@ from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
 from static_algos.catalogue import Parameters
 from static_algos.dependency import cells, distances
 from static_algos.proof import proven
-from static_algos.recoding import Recoding, recodings
+from static_algos.recoding import MOST_FIELDS, Height, Recoding, Widths, recodings
 
-MOST_WIDTHS = 100
-MOST_FIELDS = 1_000
 MOST_POINTS = 100
 SLACK = 1e-9
 """Degrees that differ by less are the same: boundaries belong to the lower step."""
@@ -85,14 +83,8 @@ class PurposeParameters(Guarantee, Parameters):
         le=10,
         description="with steps: utility, the step from level j to j - 1 weighs 1 / (j - 1)^power",
     )
-    height: int = Field(
-        default=4, ge=1, le=32, description="levels above a number's values, the whole domain included; from 1"
-    )
-    widths: Mapping[str, Annotated[list[float], Field(min_length=1, max_length=MOST_WIDTHS)]] = Field(
-        default_factory=dict,
-        max_length=MOST_FIELDS,
-        description="interval widths of some numbers instead, from small to large, each a multiple of the one before",
-    )
+    height: Height = 4
+    widths: Widths = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _points_fall(self) -> Self:

@@ -10,9 +10,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Annotated, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from microdata import (
     Attribute,
@@ -29,8 +31,30 @@ from microdata import (
 
 MOST_HEIGHT = 32
 """Levels of a number: more halve what is halved already."""
+MOST_WIDTHS = 100
+MOST_FIELDS = 1_000
+"""Numbers with widths of their own."""
 MOST_CELLS = 2**53
 """Intervals of a number that can be told apart."""
+
+
+Height: TypeAlias = Annotated[
+    int,
+    Field(
+        ge=1,
+        le=MOST_HEIGHT,
+        description=f"levels above a number's values, the whole domain included; from 1 to {MOST_HEIGHT}",
+    ),
+]
+Width: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Widths: TypeAlias = Annotated[
+    Mapping[str, Annotated[list[Width], Field(min_length=1, max_length=MOST_WIDTHS)]],
+    Field(
+        max_length=MOST_FIELDS,
+        description="interval widths of some numbers instead, from small to large, each a multiple of the one before",
+    ),
+]
+"""Parameters of whatever lets numbers climb."""
 
 
 @dataclass(frozen=True, eq=False)

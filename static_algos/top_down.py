@@ -43,9 +43,8 @@ from static_algos._top_down_kernels import Levels, levels_of, settle, split
 from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
 from static_algos.catalogue import Parameters
 from static_algos.frequencies import Sparse, groups_of
-from static_algos.full_domain import MOST_FIELDS, Widths
 from static_algos.proof import proven
-from static_algos.recoding import MOST_HEIGHT, Recoding, recodings
+from static_algos.recoding import MOST_HEIGHT, Height, Recoding, Widths, recodings
 
 MOST_TRIES = 32
 FEW_TRIES = 3
@@ -63,18 +62,12 @@ class TopDownParameters(Guarantee, Parameters):
         description="part a node by the quasi-identifier that saves most loss for each bit that tells the parts; rows: "
         "by which most rows go down, then with the fewest parts (as in the theses)",
     )
-    height: int = Field(
+    height: Height = Field(
         default=8,
-        ge=1,
-        le=MOST_HEIGHT,
         description="levels above a number's values, the whole domain included, each halving the rows; "
         f"from 1 to {MOST_HEIGHT}",
     )
-    widths: Mapping[str, Widths] = Field(
-        default_factory=dict,
-        max_length=MOST_FIELDS,
-        description="interval widths of some numbers instead, from small to large, each a multiple of the one before",
-    )
+    widths: Widths = Field(default_factory=dict)
 
 
 @STATIC_ALGORITHMS.register("top_down", TopDownParameters)

@@ -40,7 +40,7 @@ from pydantic import Field
 
 from microdata import Category, Hierarchy, InfeasibleError, Schema, Words, system_words
 from privacy import ChanceOfK, Model
-from privacy.counting import most_combinations
+from privacy.counting import fewest_people, most_combinations
 from privacy.keys import MOST
 from static_algos.budget import LEAST_WEIGHT, allocate
 from static_algos.partitions import cut_evenly
@@ -126,6 +126,7 @@ class Quantile(AtOnce):
                 f"not even one combination has {asked.k} of {asked.universe} people with that chance",
                 parameter="universe",
                 given=asked.universe,
+                nearest=fewest_people(1, asked.k, asked.beta),
             )
         weights = np.maximum(self.schema.weights, LEAST_WEIGHT).tolist()
         domains = [size * UNEVEN if own is None else size for own, size in zip(self._cells, self._sizes, strict=True)]

@@ -37,8 +37,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from microdata import InfeasibleError, Schema, Words, system_words
 from privacy import Model, ZAnonymity
-from static_algos.full_domain import MOST_FIELDS, Widths
-from static_algos.recoding import MOST_HEIGHT
+from static_algos.recoding import Height, Widths
 from stream_algos import _z_kernels as kernels
 from stream_algos._z_kernels import (
     BEGIN,
@@ -82,17 +81,8 @@ class ZParameters(AtOnceParameters):
         ge=1, le=MOST_PERSONS, description="persons who have shown what a row leaves with, its own among them; from 1"
     )
     window: Recent = Field(description="how far back: tuples, and seconds if time counts too")
-    height: int = Field(
-        default=4,
-        ge=1,
-        le=MOST_HEIGHT,
-        description=f"levels above a number's values, the whole domain included; from 1 to {MOST_HEIGHT}",
-    )
-    widths: Mapping[str, Widths] = Field(
-        default_factory=dict,
-        max_length=MOST_FIELDS,
-        description="interval widths of some numbers instead, from small to large, each a multiple of the one before",
-    )
+    height: Height = 4
+    widths: Widths = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _feasible(self) -> ZParameters:

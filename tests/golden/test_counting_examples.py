@@ -45,6 +45,16 @@ def test_how_many_combinations_a_guarantee_allows() -> None:
     assert most_combinations(PEOPLE, 1, 0.1) == math.inf
 
 
+def test_few_values_hide_everybody_and_all_columns_of_adult_nobody() -> None:
+    """Ages, a class of work and a sex: 600 combinations. All ten columns may single out nearly everybody."""
+    assert 60 * 5 * 2 == 600
+    assert not may_identify(600, PEOPLE, 0.05)
+    assert PEOPLE / 600 == 500_000
+    ten = math.prod([74, 9, 16, 7, 15, 6, 5, 2, 99, 42])
+    assert unique_share(ten, PEOPLE) > 0.99
+    assert may_identify(ten, PEOPLE, 0.2)
+
+
 def test_shares_of_a_budget() -> None:
     assert allocate([2, DAYS, PLACES], [1, 1, 1], 2.4e6) == [2, 1095, 1095]
     # Month of birth, and three digits of the postcode.

@@ -18,7 +18,7 @@ from microdata import (
     rank_difference,
 )
 from privacy import audit
-from privacy.counting import most_combinations
+from privacy.counting import fewest_people, most_combinations
 from static_algos import Budget, budget, full_domain
 from static_algos.budget import allocate
 from static_algos.partitions import cut_optimally, cut_quantiles, cut_sampled, quantile_medians
@@ -81,6 +81,18 @@ def test_a_population_that_is_too_small_is_refused() -> None:
     with pytest.raises(InfeasibleError) as refusal:
         Budget(k=100, universe=50).anonymize(example_table(200))
     assert refusal.value.parameter == "universe"
+    nearest = refusal.value.nearest
+    assert isinstance(nearest, int)
+    Budget(k=100, universe=nearest).anonymize(example_table(200))
+    with pytest.raises(InfeasibleError):
+        Budget(k=100, universe=nearest - 1).anonymize(example_table(200))
+
+
+@given(st.integers(1, 10**9), st.integers(1, 10**4), st.floats(1e-9, 0.99))
+def test_the_fewest_people_are_the_least_that_are_enough(combinations: int, k: int, beta: float) -> None:
+    people = fewest_people(combinations, k, beta)
+    assert most_combinations(people, k, beta) >= combinations
+    assert k == 1 or most_combinations(people - 1, k, beta) < combinations * (1 + 1e-9)
 
 
 @given(tables(60), st.integers(1, 6), st.sampled_from(["rank", "median", "center", "cellular"]))
