@@ -120,6 +120,10 @@ def _window(engine: str) -> Callable[[Results], Any]:
     return lambda all_: pick(all_["window_speed"], engine=engine)["tuples_per_second"]
 
 
+def _counting(part: str, field: str, **wanted: Any) -> Callable[[Results], Any]:
+    return lambda all_: pick(all_["counting_speed"][part], **wanted)[field]
+
+
 def _adult_stream(
     setting: str, *, reuse: bool, formation: str = "deadline", field: str = "loss"
 ) -> Callable[[Results], Any]:
@@ -263,6 +267,13 @@ TABLES = (
         "s",
         most=0.25,
     ),
+    Headline(
+        "budget.10m",
+        "budget, 10 million rows of one number without a grid",
+        _counting("columns", "seconds", what="budget", values="numbers without a grid"),
+        "s",
+        most=2,
+    ),
     Headline("sabre.census.500k", "… 500,000 rows", _static("SABRE-AK", "census", 500_000), "s", most=1.5),
     Headline(
         "sabre.classes",
@@ -360,6 +371,15 @@ STREAMS = (
     Headline("sabre_w.loss.thesis", "… as in the thesis", _windows("SABRE_W as in the thesis")),
     Headline("tmondrian_w.loss", "… of tMondrian_W in the same windows", _windows("tMondrian_W")),
     Headline("burel_w.speed", "BUREL_W, β = 4", _window("BUREL_W, β = 4"), "tuples/s of one core"),
+    *(
+        Headline(key, what, _counting("engines", field, engine=engine), "tuples/s of one core", least=least)
+        for key, what, engine, field, least in (
+            ("z.speed", "z, 8 quasi-identifiers, window of 100,000", "z = 10, 8 QI", "tuples_per_second", 300_000),
+            ("z.gate", "… its gate in a worker", "z = 10, 8 QI", "checked_in_a_worker", 300_000),
+            ("quantile.speed", "quantile, the same", "quantile, 8 QI", "tuples_per_second", 1_000_000),
+            ("quantile.gate", "… its gate in a worker", "quantile, 8 QI", "checked_in_a_worker", 300_000),
+        )
+    ),
 )
 SERVICE = (
     Headline(

@@ -38,7 +38,6 @@ ENGINES: dict[str, tuple[type[Engine], Mapping[str, Any]]] = {
     "SABRE_W": (SabreW, {"k": K, "t": 0.5, "window": {"size": 2 * DELTA, "advance": DELTA}}),
 }
 VICTIMS = 300
-MARKS = ("<!-- linking -->", "<!-- /linking -->")
 COLUMNS = (
     "persons",
     "events each",
@@ -127,8 +126,8 @@ def draw(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
     write_chart(folder / "linking.svg", [found, panel("loss", "loss", 1.0)])
 
 
-def write_table(rows: Sequence[Mapping[str, Any]], page: Path) -> None:
-    """What was measured, between its marks on a page."""
+def lines_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The table of the page."""
     table = [
         "| persons × events | quasi | algorithm | loss | suppressed | at once | candidates | fewest | below k | found |"
     ]
@@ -138,9 +137,15 @@ def write_table(rows: Sequence[Mapping[str, Any]], page: Path) -> None:
         cost = f"| {row['loss']:.3f} | {row['suppressed']:.1%} | {row['left at once']:.0%} "
         left = f"| {row['all boxes']:.0f} | {row['least']:.0f} | {row['below k']:.1%} | {row['identified']:.1%} |"
         table.append(stream + cost + left)
-    before, _, rest = page.read_text(encoding="utf-8").partition(MARKS[0])
-    _, _, after = rest.partition(MARKS[1])
-    page.write_text("\n".join([before + MARKS[0], *table, MARKS[1] + after]), encoding="utf-8")
+    return table
+
+
+def write_between(name: str, lines: Sequence[str], page: Path) -> None:
+    """What was measured, between its marks on a page."""
+    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, _, after = rest.partition(end)
+    page.write_text("\n".join([before + begin, *lines, end + after]), encoding="utf-8")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -158,7 +163,7 @@ def main() -> None:
     )
     if options.docs:
         draw(rows, options.docs / "plots")
-        write_table(rows, options.docs / "choosing.md")
+        write_between("linking", lines_of(rows), options.docs / "choosing.md")
     write_json(options.json, "stream_linking", rows)
 
 

@@ -94,7 +94,7 @@ class Outcome:
         return workload_error(self.table, self.release, window, selectivity) or 0.0
 
 
-def run(kind: type[Engine], table: Table, **given: Any) -> Outcome:
+def run(kind: type[Engine], table: Table, /, **given: Any) -> Outcome:
     """The whole table as a stream, in pushes of 1,000, and the end."""
     engine = kind(table.schema, words=seeded_words(1), **given)
     positions = np.arange(len(table))

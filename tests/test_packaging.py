@@ -81,7 +81,7 @@ def test_the_wheel_tells_who_it_is(built: Any) -> None:
     metadata = Parser().parsestr(about["METADATA"])
     assert metadata["Version"] == PROJECT["version"]
     assert metadata["License-Expression"] == "Apache-2.0"
-    assert set(metadata.get_all("Provides-Extra")) == {"all", "fast", "postgres"}  # type: ignore[arg-type]
+    assert set(metadata.get_all("Provides-Extra")) == {"all", "fast", "ml", "postgres"}  # type: ignore[arg-type]
     assert "portcullis = service.cli:main" in about["entry_points.txt"]
 
 

@@ -207,6 +207,11 @@ class DataKind(ABC):
     def check_feasible(self, models: Sequence[Any], schema: Any) -> None:
         """Raise `InfeasibleError` or `SchemaError` where no data of this schema could satisfy the models."""
 
+    def check_learning(self, names: Sequence[str], schema: Any) -> Iterator[PolicyProblem]:  # noqa: ARG002 - as below
+        """What no model can learn from such data; here, anything."""
+        if names:
+            yield PolicyProblem("table.learn", f"models learn from records, not from {self.name}; leave it out")
+
     def check_attacks(self, attacks: Mapping[str, float], schema: Any) -> Iterator[PolicyProblem]:  # noqa: ARG002 - as below
         """Attacks that a policy names and that cannot be tried on such data; here, all."""
         if attacks:

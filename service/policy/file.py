@@ -127,6 +127,10 @@ class StreamSection(Section):
         return self
 
 
+MOST_LEARNT = 16
+"""Attributes that a model is made for: each is trained twice."""
+
+
 class TableSection(Section):
     """How a table is treated."""
 
@@ -136,6 +140,12 @@ class TableSection(Section):
     formulas: Literal["escape", "keep"] = Field(
         default="escape",
         description="whether a published CSV text that a spreadsheet would run (=, +, -, @) gets an apostrophe",
+    )
+    learn: list[FieldName] = Field(
+        default_factory=list,
+        max_length=MOST_LEARNT,
+        description="sensitive attributes that a model learns to predict from what is published, for the report; needs "
+        "scikit-learn",
     )
 
 

@@ -221,6 +221,7 @@ def _contradictions(policy: Policy) -> list[PolicyProblem]:
     if policy.attacks and policy.kind != "table":
         problems.append(PolicyProblem("attacks", "only tables are attacked before they are written; leave it out"))
     problems.extend(policy.data.check_attacks(policy.attacks, policy.schema))
+    problems.extend(policy.data.check_learning(policy.table.learn, policy.schema))
     try:
         policy.data.check_feasible(policy.models(), policy.schema)
         if policy.kind == "table":

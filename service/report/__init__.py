@@ -4,6 +4,7 @@ No quasi-identifier's value and no person is in them; sensitive values appear as
 """
 
 from service.report.columns import Spreads
+from service.report.learnt import learnt_of
 from service.report.measure import distributions, loss_of, measures, sizes_of, squared_loss, table_report
 from service.report.outside import beside, population_of
 from service.report.page import report_html
@@ -26,6 +27,7 @@ __all__ = [
     "Timing",
     "beside",
     "distributions",
+    "learnt_of",
     "linked_of",
     "linked_sentence",
     "loss_of",

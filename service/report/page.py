@@ -30,6 +30,7 @@ from service.report.sections import (
     Beside,
     Distribution,
     Exposed,
+    Learnt,
     Loss,
     Measure,
     Population,
@@ -64,6 +65,7 @@ def report_html(report: TableReport) -> str:
         *(sensitive_card(one) for one in report.sensitive),
         risk_card(report.risk),
         queries_card(report.queries),
+        *([learnt_card(report.learnt)] if report.learnt else []),
         *([refused_card(report.rows.refused)] if report.rows.refused else []),
         details_card(report.asked, report.details),
     ]
@@ -226,6 +228,26 @@ def beside_card(found: list[Beside]) -> str:
         f"Whoever also has the counts of each sensitive value by {named_counts} can solve for single rows: shares of "
         f"{number(found[0].rows)} rows whose value comes out.",
         bars(lines, ("the table alone", "with the counts")),
+    )
+
+
+def learnt_card(learnt: list[Learnt]) -> str:
+    """What a model can do with it."""
+    lines = [
+        bar
+        for one in learnt
+        if one.before is not None and one.after is not None and one.baseline is not None
+        for bar in (
+            Bar(one.attribute, (one.before, one.after)),
+            Bar(f"{one.attribute}, by guessing", (one.baseline,) * 2),
+        )
+    ]
+    without = "".join(f" {_capital(one.attribute)}: {one.missing}." for one in learnt if one.missing)
+    return card(
+        "What a model can learn",
+        "A decision tree learnt each attribute from the quasi-identifiers of half of the persons. So often it is right "
+        f"about the other half, who are anonymized too. By guessing: always the most frequent value.{without}",
+        bars(lines, ("before", "after")) if lines else "",
     )
 
 

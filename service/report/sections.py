@@ -239,6 +239,17 @@ class Beside(Section):
     certain: float = Field(description="the same with the counts")
 
 
+class Learnt(Section):
+    """How often a model was right that learnt from half of the persons and was asked for the other half."""
+
+    attribute: str
+    rows: int = Field(description="that it was asked for")
+    before: float | None = Field(description="with the values as they were; null where there was nothing to learn")
+    after: float | None = Field(description="learnt from what is published, and asked with what is published")
+    baseline: float | None = Field(description="always saying the most frequent value")
+    missing: str | None = Field(None, description="why nothing was learnt")
+
+
 class Within(Section):
     """Share of the queries whose relative error is at most `error`."""
 
@@ -299,6 +310,7 @@ class TableReport(Section):
     tried: list[Tried] = Field(default_factory=list, description="empty where there are too few persons")
     population: Population | None = Field(None, description="null where none was declared")
     beside: list[Beside] = Field(default_factory=list, description="empty where no counts were declared")
+    learnt: list[Learnt] = Field(default_factory=list, description="empty where the policy asks for none")
     queries: QueryError
     columns: list[Spread] = Field(default_factory=list, description="empty in reports of earlier versions")
     sensitive: list[Distribution]

@@ -5,10 +5,12 @@ from pathlib import Path
 import numpy as np
 
 from load_tests import stream_linking
-from load_tests.stream_linking import COLUMNS, MARKS, attacked, compare, draw, returning, write_table
+from load_tests.stream_linking import COLUMNS, attacked, compare, draw, lines_of, returning, write_between
 from load_tests.stream_quality import Outcome
 from microdata import Number, PersonSource, Schema, Table
 from stream_algos import Release
+
+BEGIN, END = "<!-- linking -->", "<!-- /linking -->"
 
 
 def test_candidates_by_hand() -> None:
@@ -43,9 +45,9 @@ def test_only_cohorts_withstand(tmp_path: Path) -> None:
     draw(rows, tmp_path)
     assert "fewer than k" in (tmp_path / "linking.svg").read_text()
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{MARKS[0]}\nold\n{MARKS[1]}\nafter\n")
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
     for _ in range(2):
-        write_table(rows, page)
+        write_between("linking", lines_of(rows), page)
     begin, *table, end = page.read_text().splitlines()
-    assert (begin, end, table[0], table[-1], len(table)) == ("before", "after", *MARKS, 6)
+    assert (begin, end, table[0], table[-1], len(table)) == ("before", "after", BEGIN, END, 6)
     assert "| 300 × 6 | 8 | CASTLE |" in page.read_text()

@@ -142,7 +142,7 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(InfeasibleError) as error:
         engine(k=100, universe=100)
     assert error.value.parameter == "universe"
-    nearest = error.value.nearest
+    nearest: Any = error.value.nearest
     assert engine(k=100, universe=nearest).models()[0].asked == 100
     with pytest.raises(InfeasibleError):
         engine(k=100, universe=nearest - 1)

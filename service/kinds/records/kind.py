@@ -23,6 +23,7 @@ from service.policy.hierarchies import Hierarchies
 from service.proposal import Proposal, propose
 from service.report import TableReport, report_html
 from static_algos import STATIC_ALGORITHMS, Entry, StaticAlgorithm
+from static_algos.learning import MOST_LABELS
 from stream_algos import STREAM_ALGORITHMS
 
 
@@ -67,6 +68,17 @@ class Records(DataKind):
         for name in attacks:
             if ATTACKS[name].sensitive and not schema.sensitive:
                 yield PolicyProblem(f"attacks.{name}", "needs a sensitive attribute; the schema has none")
+
+    def check_learning(self, names: Sequence[str], schema: Schema) -> Iterator[PolicyProblem]:
+        """Sensitive attributes with a few values are what is predicted."""
+        sizes = {one.name: one.size or 0 for one in schema.sensitive}
+        few = [name for name, size in sizes.items() if size <= MOST_LABELS]
+        for place, name in enumerate(names):
+            if name not in few:
+                reason = (
+                    f"a sensitive attribute of at most {MOST_LABELS} values is needed: {', '.join(few) or 'none is'}"
+                )
+                yield PolicyProblem(f"table.learn[{place}]", reason)
 
     def not_guaranteed(self, entry: Entry[Any], given: dict[str, Any]) -> list[PolicyProblem]:
         """Those that have a key in guarantees and are none of the algorithm's parameters."""

@@ -17,7 +17,7 @@ from service.kinds.records.audits import failures, verdict_of
 from service.ledger import Facts
 from service.policy import Policy
 from service.policy.data import Verdict
-from service.report import Asked, Refused, TableReport, table_report
+from service.report import Asked, Refused, TableReport, learnt_of, table_report
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def report_on(policy: Policy, result: AnonymizedTable, *, seconds: float, repeat
         Refused(field=field, reason=reason.code, rows=rows)
         for (field, reason), rows in result.refusals.counts().items()
     ]
-    return table_report(
+    made = table_report(
         result.publication,
         policy.models(),
         asked=Asked(algorithm=policy.algorithm_name, parameters=policy.parameters.model_dump(mode="json")),
@@ -116,6 +116,7 @@ def report_on(policy: Policy, result: AnonymizedTable, *, seconds: float, repeat
         refused=refused,
         repeatable=repeatable,
     )
+    return made.model_copy(update={"learnt": learnt_of(result.publication, policy.table.learn)})
 
 
 def facts_of(policy: Policy, result: AnonymizedTable, identity: Mapping[str, Any]) -> Facts:

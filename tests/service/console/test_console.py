@@ -127,6 +127,22 @@ def test_a_running_job_with_another_guarantee_is_cancelled_and_deleted(console: 
     console.until(lambda: not console.all(job))
 
 
+def test_a_budget_is_asked_for_and_its_report_says_what_each_column_kept(console: Any) -> None:
+    console.open("jobs")
+    console.pick("jobs", "Guarantee", "budget")
+    console.field("jobs", "k").send_keys("5")
+    console.submit()
+    job = console.newest_job("succeeded")
+    console.press(job, "Report")
+    frame = console.until(lambda: next(iter(console.all("dialog iframe")), None))
+    console.driver.switch_to.frame(frame)
+    console.until(lambda: "The guarantee holds" in console.text("main"))
+    text = console.text("main")
+    console.driver.switch_to.default_content()
+    assert "k-anonymity" in text
+    assert "budget" in text
+
+
 def test_a_search_may_be_ended_with_its_best(console: Any) -> None:
     console.open("jobs")
     console.pick("jobs", "Guarantee", "ogf")
