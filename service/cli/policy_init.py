@@ -198,9 +198,7 @@ def _told(report: ReplayReport, rate: float) -> str:
     return f"{report.suppressed_share:.1%} of the events suppressed, {loss}{waited}"
 
 
-def _proposed(
-    sample: Sample, name: str, topic: TopicFacts | None = None, rules: SafeHarbor | None = None
-) -> Proposal:
+def _proposed(sample: Sample, name: str, topic: TopicFacts | None = None, rules: SafeHarbor | None = None) -> Proposal:
     """The proposal of the first kind that recognises its data; the default, which takes any table, is asked last.
 
     Rules are about records.

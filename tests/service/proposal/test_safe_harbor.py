@@ -125,6 +125,6 @@ def test_a_file_of_areas_is_read_strictly(tmp_path: Path, text: str, wrong: str)
 
 
 def test_years_of_birth_are_pooled_as_of_the_year_of_the_policy(tmp_path: Path) -> None:
-    proposal = propose(read_sample(visits(tmp_path)), "visits", SafeHarbor(year=2036))
+    proposal = propose(read_sample(visits(tmp_path)), "visits", rules=SafeHarbor(year=2036))
     assert "before 1947" in proposal.hierarchies["dob.csv"].leaves
     assert "1946" not in proposal.hierarchies["dob.csv"].leaves
