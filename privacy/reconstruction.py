@@ -22,7 +22,7 @@ from microdata import Publication
 from privacy.exposure import alike
 
 MOST_CELLS = 4_000_000
-"""Rows × values that are solved for."""
+"""Rows × values × sums that are looked at in a round."""
 ROUNDS = 200
 CERTAIN = 0.95
 """A chance from which a value counts as known; so many rounds bring what is certain this far."""
@@ -57,7 +57,7 @@ def reconstruction(
     places = {attribute.name: place for place, attribute in enumerate(table.schema.quasi)}
     for column, attribute in enumerate(table.schema.sensitive):
         values, codes = np.unique(table.sensitive[:, column], return_inverse=True)
-        rows = _some(publication, most_cells // max(len(values), 1))
+        rows = _some(publication, most_cells // max(len(values) * (len(counts) + 1), 1))
         # Who knows the quasi-identifiers of everybody cannot tell rows apart that are equal in them.
         classes = np.unique(publication.classes[rows], return_inverse=True)[1].ravel()
         sums = [classes, *(alike(table.quasi[rows][:, [places[name] for name in fields]]) for fields in counts)]

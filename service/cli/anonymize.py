@@ -56,7 +56,7 @@ def anonymize(
     outside = _outside(population, counts or [])
     if outside and not (report or html or evidence):
         raise typer.BadParameter("--population and --counts are for a report: say where with --report or --html")
-    problems = list(loaded.data.check_outside(loaded, outside))
+    problems = list(loaded.data.check_outside(outside, loaded.schema))
     if problems:
         raise PolicyError(problems)
     _check_ledger(loaded, ledger)

@@ -249,10 +249,10 @@ class DataKind(ABC):
     def report(self, policy: Policy, result: Any, *, seconds: float, repeatable: bool = False) -> BaseModel:
         """What was asked, what was achieved, what it cost."""
 
-    def check_outside(self, policy: Policy, outside: Outside) -> Iterator[PolicyProblem]:  # noqa: ARG002 - for kinds that can
+    def check_outside(self, outside: Outside, schema: Any) -> Iterator[PolicyProblem]:  # noqa: ARG002 - for kinds that can
         """What an attacker cannot have of such data; here, all."""
         if outside:
-            yield PolicyProblem("data", f"populations and counts are known for records, not for {self.name}")
+            yield PolicyProblem("table", f"populations and counts are known for records, not for {self.name}")
 
     def against(
         self,

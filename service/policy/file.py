@@ -147,6 +147,14 @@ class TableSection(Section):
         description="sensitive attributes that a model learns to predict from what is published, for the report; needs "
         "scikit-learn",
     )
+    population: int | None = Field(
+        default=None, ge=1, le=10**12, description="people that tables are drawn from: reports tell the risk among them"
+    )
+    counts: list[list[FieldName]] = Field(
+        default_factory=list,
+        max_length=16,
+        description="fields by which counts of sensitive values are published too: reports tell what these give away",
+    )
 
 
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]

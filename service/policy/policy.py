@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from microdata import InfeasibleError, SchemaError, Show, Words, missing_extensions, system_words
 from service.codec import Format
-from service.policy.data import Beside, DataKind, kind_of, policy_file
+from service.policy.data import Beside, DataKind, Outside, kind_of, policy_file
 from service.policy.errors import PolicyError, PolicyProblem, dotted, shown, unknown_name
 from service.policy.file import AttackSection, ReleasesSection, StreamSection, TableSection
 from service.policy.fingerprint import fingerprint
@@ -125,6 +125,11 @@ class Policy:
             route["keyed"] = self.stream.keyed
         return fingerprint(self.data.name, self.data.identity(self.schema), guarantee, route, self.show)
 
+    @property
+    def outside(self) -> Outside:
+        """What it says that others have beside what is published."""
+        return Outside(self.table.population, self.table.counts)
+
     def fingerprint(self) -> str:
         """The same for two policies exactly when they encode, cluster and publish alike."""
         return self._fingerprint
@@ -222,6 +227,7 @@ def _contradictions(policy: Policy) -> list[PolicyProblem]:
         problems.append(PolicyProblem("attacks", "only tables are attacked before they are written; leave it out"))
     problems.extend(policy.data.check_attacks(policy.attacks, policy.schema))
     problems.extend(policy.data.check_learning(policy.table.learn, policy.schema))
+    problems.extend(policy.data.check_outside(policy.outside, policy.schema))
     try:
         policy.data.check_feasible(policy.models(), policy.schema)
         if policy.kind == "table":

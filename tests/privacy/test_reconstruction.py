@@ -78,6 +78,6 @@ def test_of_many_rows_some_classes_are_looked_at() -> None:
     published = publication(
         random.integers(0, 99, 1_000), random.integers(0, 2, 1_000), random.integers(0, 2, 1_000), np.arange(1_000) // 5
     )
-    (found,) = reconstruction(published, [["age", "sex"]], most_cells=400)
+    (found,) = reconstruction(published, [["age", "sex"]], most_cells=800)
     assert found.rows == 200
     assert found.certain > 0.5

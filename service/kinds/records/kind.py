@@ -125,11 +125,12 @@ class Records(DataKind):
         self, policy: Policy, result: AnonymizedTable, *, seconds: float, repeatable: bool = False
     ) -> TableReport:
         """Achieved, lost, at risk."""
-        return report_on(policy, result, seconds=seconds, repeatable=repeatable)
+        made, declared = report_on(policy, result, seconds=seconds, repeatable=repeatable), policy.outside
+        return report_against(policy, result, made, declared) if declared else made
 
-    def check_outside(self, policy: Policy, outside: Outside) -> Iterator[PolicyProblem]:
+    def check_outside(self, outside: Outside, schema: Schema) -> Iterator[PolicyProblem]:
         """Counts are by quasi-identifiers, of sensitive values."""
-        return wrong_counts(policy.schema, outside)
+        return wrong_counts(schema, outside)
 
     def against(
         self,

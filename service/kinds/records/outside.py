@@ -34,13 +34,12 @@ def wrong_counts(schema: Schema, outside: Outside) -> Iterator[PolicyProblem]:
     """What is wrong with the counts that are asked for."""
     quasi = [one.name for one in schema.quasi]
     if outside.counts and not schema.sensitive:
-        yield PolicyProblem("counts", "there is no sensitive attribute to count")
+        yield PolicyProblem("table.counts", "there is no sensitive attribute to count")
     if len(outside.counts) > MOST_COUNTS:
-        yield PolicyProblem("counts", f"there are more than {MOST_COUNTS} tables of counts")
+        yield PolicyProblem("table.counts", f"there are more than {MOST_COUNTS} tables of counts")
     for fields in outside.counts:
-        unknown = [name for name in fields if name not in quasi]
-        if unknown or not fields:
-            yield PolicyProblem("counts", f"must name quasi-identifiers of the policy: {', '.join(quasi)}")
+        if not fields or not set(fields) <= set(quasi):
+            yield PolicyProblem("table.counts", f"must name quasi-identifiers of the policy: {', '.join(quasi)}")
 
 
 def _people(path: Path, schema: Schema, progress: Progress) -> Table:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from service.policy import PolicyError, load_policy, parse_policy
 from tests.service.cli.cli_world import MARK, POLICY
 
 
@@ -81,3 +82,37 @@ def test_without_a_sensitive_attribute_there_is_nothing_to_count(anonymized: Any
     result = anonymized("--counts", "age")
     assert result.exit_code == 2
     assert "no sensitive attribute to count" in result.stderr
+
+
+def test_a_policy_declares_both_and_publishes_alike(anonymized: Any, shop: Path) -> None:
+    (shop / "policy.yaml").write_text(POLICY + "table: {population: 5000, counts: [[age, city]]}\n")
+    assert load_policy(shop / "policy.yaml").fingerprint() == parse_policy(POLICY).fingerprint()
+    assert anonymized().exit_code == 0
+    report = json.loads((shop / "report.json").read_text())
+    assert report["population"]["people"] == 5_000
+    assert report["beside"][0]["counts"] == [["age", "city"]]
+    # What a command says goes before it.
+    assert anonymized("--population", "6000", "--overwrite").exit_code == 0
+    report = json.loads((shop / "report.json").read_text())
+    assert (report["population"]["people"], report["beside"][0]["counts"]) == (6_000, [["age", "city"]])
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ("{counts: [[item]]}", "table.counts: must name quasi-identifiers"),
+        ("{counts: [[]]}", "table.counts: must name quasi-identifiers"),
+        ("{population: 0}", "table.population"),
+        (f"{{counts: [{', '.join(['[age]'] * 17)}]}}", "table.counts"),
+    ],
+)
+def test_a_policy_that_declares_what_cannot_be_is_refused(table: str, expected: str) -> None:
+    with pytest.raises(PolicyError) as error:
+        parse_policy(POLICY + f"table: {table}\n")
+    assert expected in str(error.value)
+
+
+def test_other_kinds_have_neither() -> None:
+    survey = Path(__file__).parents[3] / "examples/survey/policy.yaml"
+    with pytest.raises(PolicyError, match="not for ratings"):
+        parse_policy(survey.read_text() + "table: {population: 100}\n", survey.parent)
