@@ -266,6 +266,11 @@ def measured_card(measured: list[Measure], *, sensitive: bool) -> str:
     )
 
 
+SEEN = 0.001
+"""A share that can be seen."""
+NO_SINGLE_ONE = " Without any single one the others identify as well, so that none adds anything by itself."
+
+
 def columns_card(loss: Loss, utility: Utility | None) -> str:
     """What each column adds to the risk and bears of the loss, side by side, and what one level more would change."""
     lines = [Bar(one.name, (max(one.risk or 0.0, 0.0), one.loss)) for one in loss.attributes]
@@ -274,12 +279,13 @@ def columns_card(loss: Loss, utility: Utility | None) -> str:
     now = (
         "" if loss.risk is None else f" Risk of a row now: {percent(loss.risk)} on average, going by who fits its box."
     )
+    alike = "" if any((one.risk or 0.0) >= SEEN for one in loss.attributes) else NO_SINGLE_ONE
     best = best_raise(loss)
     advice = "" if best is None or not loss.risk else f" {raise_sentence(best, loss.risk)}."
     return card(
         "Which column causes it",
         "Risk: by how much fewer rows of the table as it was are unique without the column. Loss: how much of its "
-        f"domain a published value covers.{_utility(utility)}{now}{advice}",
+        f"domain a published value covers.{alike}{_utility(utility)}{now}{advice}",
         bars(lines, ("risk that it adds", "loss that it bears")),
         facts(head, told),
         wide=True,

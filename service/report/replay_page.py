@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from service.report.figures import Bar, bars, card, histogram, number, percent, tile
 from service.report.page import (
+    NO_SINGLE_ONE,
+    SEEN,
     details_card,
     group,
     header,
@@ -75,7 +77,8 @@ def columns_card(report: ReplayReport) -> str:
     return card(
         "Which column causes it",
         "Risk: by how much fewer events, as they came, are unique without the column. Loss: how much of its domain a "
-        "published value covers on average.",
+        "published value covers on average."
+        + ("" if any(one.risk >= SEEN for one in report.columns) else NO_SINGLE_ONE),
         bars(
             [Bar(one.name, (max(one.risk, 0.0), one.loss)) for one in report.columns],
             ("risk that it adds", "loss that it bears"),

@@ -11,7 +11,7 @@ from typing import Literal
 
 from service.report.figures import number, percent
 from service.report.replay_sections import ReplayReport
-from service.report.sections import AttributeLoss, Beside, Exposed, Loss, Result, TableReport
+from service.report.sections import AttributeLoss, Beside, Exposed, Loss, Result, TableReport, Tried
 
 Mark = Literal["good", "look", "bad"]
 FAR = 0.2
@@ -74,6 +74,7 @@ def table_verdict(report: TableReport) -> Verdict:
     lines = [
         _guarantee(report.results, holds=report.holds),
         *([_attacked(worst)] if worst else []),
+        *_controlled(report.tried),
         *_counts(report.beside),
         _lost(report),
         _change(list(_changes(report, worst))),
@@ -121,6 +122,18 @@ def _attacked(worst: Exposed) -> Line:
         f"{percent(worst.baseline)} without any table) – {worst.gets}."
     )
     return Line("look" if gain(worst) > FAR else "good", "Worst attack", got)
+
+
+def _controlled(tried: Sequence[Tried]) -> Iterator[Line]:
+    """An attack that surely gets far because somebody is in the table."""
+    worst = max(tried, key=lambda one: one.risk_low, default=None)
+    if worst is not None and worst.risk_low > FAR:
+        name = f"{worst.attack} of {worst.attribute}" if worst.attribute else worst.attack
+        got = (
+            f"{name}: being in the table adds {percent(worst.risk)} of what is left to get, {percent(worst.risk_low)} "
+            "at least."
+        )
+        yield Line("look", "With a control", got)
 
 
 def _counts(found: Sequence[Beside]) -> Iterator[Line]:

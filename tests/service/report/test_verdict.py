@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from service.report import ReplayReport, TableReport, replay_html, report_html, verdict
-from service.report.sections import AttributeLoss, Exposed, Higher, Loss
+from service.report.sections import AttributeLoss, Beside, Exposed, Higher, Loss, Tried
 from service.report.verdict import gain, replay_verdict, table_verdict, worst_attack
 from tests.service.report.test_report import anonymized, made
 
@@ -63,6 +63,25 @@ def test_the_worst_attack_is_the_one_that_gains_most(report: Any) -> None:
     assert "homogeneity of illness: 30 %" in lines(found)["Worst attack"].answer
     assert "ask for several values in each class" in lines(found)["To change"].answer
     assert worst_attack([]) is None
+
+
+def test_an_attack_with_a_control_counts_where_it_is_sure(report: Any) -> None:
+    rates = {"tried": 500, "before": 0.9, "after": 0.6, "low": 0.5, "high": 0.7, "control": 0.1, "baseline": 0.1}
+    tried = Tried(attack="inference", attribute="illness", gets="x", risk=0.5, risk_low=0.4, risk_high=0.6, **rates)
+    found = table_verdict(report.model_copy(update={"tried": [tried]}))
+    assert (found.mark, lines(found)["With a control"].mark) == ("look", "look")
+    unsure = tried.model_copy(update={"risk_low": 0.0})
+    assert "With a control" not in lines(table_verdict(report.model_copy(update={"tried": [unsure]})))
+
+
+def test_counts_that_tell_rows_are_worth_a_look(report: Any) -> None:
+    shares = {"guessed_alone": 0.2, "guessed": 0.6, "certain_alone": 0.0}
+    told = Beside(attribute="illness", counts=[["age"]], rows=400, certain=0.3, **shares)
+    found = table_verdict(report.model_copy(update={"beside": [told]}))
+    assert lines(found)["Counts beside it"].mark == "look"
+    assert "Publish those counts by fewer" in lines(found)["To change"].answer
+    harmless = told.model_copy(update={"certain": 0.0})
+    assert table_verdict(report.model_copy(update={"beside": [harmless]})).mark == "good"
 
 
 def test_much_loss_or_suppression_is_worth_a_look(report: Any) -> None:
@@ -151,6 +170,8 @@ def test_streams_have_one_too() -> None:
     assert "longer delay" in lines(found)["To change"].answer
     assert replay_verdict(replayed(released=0, loss=None)).mark == "look"
     wide = {"name": "city", "loss": 0.95, "risk": 0.1, "parts": [{"width": 1, "before": 1, "after": 1}]}
+    assert "none adds anything by itself" in replay_html(replayed(columns=[{**wide, "risk": 0.0}]))
     page = replay_html(replayed(columns=[wide]))
+    assert "none adds anything by itself" not in page
     assert "city tells hardly anything any more" in page
     assert "Columns before and after" in page
