@@ -51,9 +51,10 @@ def anonymize(
     warn_of_seed(seed)
     filing = Signing.of(evidence, sign)
     targets = {"--out": out, "--report": report, "--html": html, **filing.targets()}
-    check_targets({"the table": table, "the policy": policy}, targets, overwrite=overwrite)
-    loaded = load_policy(policy, purpose=purpose)
     outside = _outside(population, counts or [])
+    everybody = {"the population": outside.population} if isinstance(outside.population, Path) else {}
+    check_targets({"the table": table, "the policy": policy, **everybody}, targets, overwrite=overwrite)
+    loaded = load_policy(policy, purpose=purpose)
     if outside and not (report or html or evidence):
         raise typer.BadParameter("--population and --counts are for a report: say where with --report or --html")
     problems = list(loaded.data.check_outside(outside, loaded.schema))

@@ -68,6 +68,13 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
     assert not (shop / "safe.csv").exists()
 
 
+def test_the_result_does_not_replace_the_population(anonymized: Any, shop: Path) -> None:
+    (shop / "safe.csv").write_text((shop / "table.csv").read_text())
+    result = anonymized("--population", shop / "safe.csv", "--overwrite")
+    assert result.exit_code == 2
+    assert "is already the population" in " ".join(result.stderr.split())
+
+
 def test_they_are_for_a_report(anonymized: Any, shop: Path) -> None:
     result = anonymized("--population", "1000", report=False)
     assert result.exit_code == 2
