@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from microdata import Publication, Table
-from privacy import Journalist, Reconstruction, Trial, population_risk, reconstruction, trials
-from service.report.sections import AmongPeople, Beside, Population, Tried
+from privacy import Journalist, Reconstruction, population_risk, reconstruction, trials
+from privacy import Trial as MeasuredTrial
+from service.report.sections import AmongPeople, CountsBeside, Population, Trial
 
 
-def tried(publication: Publication) -> list[Tried]:
+def tried(publication: Publication) -> list[Trial]:
     """Singling out, linkability and inference."""
     return [_tried(one) for one in trials(publication)]
 
 
-def _tried(one: Trial) -> Tried:
+def _tried(one: MeasuredTrial) -> Trial:
     low, high = one.after.interval
     risk_low, risk_high = one.risk_interval
-    return Tried(
+    return Trial(
         attack=one.attack,
         attribute=one.attribute,
         gets=one.gets,
@@ -50,13 +51,13 @@ def _among(found: Journalist) -> AmongPeople:
     )
 
 
-def beside(publication: Publication, counts: Sequence[Sequence[str]]) -> list[Beside]:
+def beside(publication: Publication, counts: Sequence[Sequence[str]]) -> list[CountsBeside]:
     """What counts over these fields give away beside the table."""
     return [_beside(one, counts) for one in reconstruction(publication, counts)]
 
 
-def _beside(one: Reconstruction, counts: Sequence[Sequence[str]]) -> Beside:
-    return Beside(
+def _beside(one: Reconstruction, counts: Sequence[Sequence[str]]) -> CountsBeside:
+    return CountsBeside(
         attribute=one.attribute,
         counts=[list(fields) for fields in counts],
         rows=one.rows,

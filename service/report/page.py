@@ -27,7 +27,7 @@ from service.report.figures import (
 from service.report.sections import (
     Asked,
     AttributeLoss,
-    Beside,
+    CountsBeside,
     Distribution,
     Exposed,
     Learnt,
@@ -42,7 +42,7 @@ from service.report.sections import (
     Spread,
     SquaredLoss,
     TableReport,
-    Tried,
+    Trial,
     Utility,
 )
 from service.report.verdict import Verdict, best_raise, named, raise_sentence, table_verdict
@@ -169,7 +169,7 @@ def attacks_card(attacks: list[Exposed]) -> str:
     )
 
 
-def tried_card(tried: list[Tried]) -> str:
+def tried_card(tried: list[Trial]) -> str:
     """Attacks with a control."""
     return card(
         "Singling out, linkability, inference",
@@ -212,7 +212,7 @@ def population_card(population: Population) -> str:
     )
 
 
-def beside_card(found: list[Beside]) -> str:
+def beside_card(found: list[CountsBeside]) -> str:
     """Reconstruction from counts."""
     named_counts = "; ".join(", ".join(fields) for fields in found[0].counts)
     lines = [

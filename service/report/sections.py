@@ -191,7 +191,7 @@ class Exposed(Section):
     baseline: float = Field(description="what it gets without the table, from how often each sensitive value occurs")
 
 
-class Tried(Section):
+class Trial(Section):
     """An attack on some people in the table, and on as many who are not: the control."""
 
     attack: str
@@ -227,7 +227,7 @@ class Population(Section):
     after: AmongPeople
 
 
-class Beside(Section):
+class CountsBeside(Section):
     """What counts that are published beside the table give away, of one sensitive attribute. Shares of the rows."""
 
     attribute: str
@@ -307,9 +307,9 @@ class TableReport(Section):
     utility: Utility | None = Field(None, description="null in reports of earlier versions")
     risk: Risk
     attacks: list[Exposed] = Field(default_factory=list, description="empty in reports of earlier versions")
-    tried: list[Tried] = Field(default_factory=list, description="empty where there are too few persons")
+    tried: list[Trial] = Field(default_factory=list, description="empty where there are too few persons")
     population: Population | None = Field(None, description="null where none was declared")
-    beside: list[Beside] = Field(default_factory=list, description="empty where no counts were declared")
+    beside: list[CountsBeside] = Field(default_factory=list, description="empty where no counts were declared")
     learnt: list[Learnt] = Field(default_factory=list, description="empty where the policy asks for none")
     queries: QueryError
     columns: list[Spread] = Field(default_factory=list, description="empty in reports of earlier versions")

@@ -11,7 +11,7 @@ from typing import Literal
 
 from service.report.figures import number, percent
 from service.report.replay_sections import ReplayReport
-from service.report.sections import AttributeLoss, Beside, Exposed, Loss, Result, TableReport, Tried
+from service.report.sections import AttributeLoss, CountsBeside, Exposed, Loss, Result, TableReport, Trial
 
 Mark = Literal["good", "look", "bad"]
 FAR = 0.2
@@ -124,7 +124,7 @@ def _attacked(worst: Exposed) -> Line:
     return Line("look" if gain(worst) > FAR else "good", "Worst attack", got)
 
 
-def _controlled(tried: Sequence[Tried]) -> Iterator[Line]:
+def _controlled(tried: Sequence[Trial]) -> Iterator[Line]:
     """An attack that surely gets far because somebody is in the table."""
     worst = max(tried, key=lambda one: one.risk_low, default=None)
     if worst is not None and worst.risk_low > FAR:
@@ -136,7 +136,7 @@ def _controlled(tried: Sequence[Tried]) -> Iterator[Line]:
         yield Line("look", "With a control", got)
 
 
-def _counts(found: Sequence[Beside]) -> Iterator[Line]:
+def _counts(found: Sequence[CountsBeside]) -> Iterator[Line]:
     """Counts that are to be published beside the table."""
     worst = max(found, key=lambda one: one.certain, default=None)
     if worst is not None:

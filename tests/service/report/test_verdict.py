@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from service.report import ReplayReport, TableReport, replay_html, report_html, verdict
-from service.report.sections import AttributeLoss, Beside, Exposed, Higher, Loss, Tried
+from service.report.sections import AttributeLoss, CountsBeside, Exposed, Higher, Loss, Trial
 from service.report.verdict import gain, replay_verdict, table_verdict, worst_attack
 from tests.service.report.test_report import anonymized, made
 
@@ -67,7 +67,7 @@ def test_the_worst_attack_is_the_one_that_gains_most(report: Any) -> None:
 
 def test_an_attack_with_a_control_counts_where_it_is_sure(report: Any) -> None:
     rates = {"tried": 500, "before": 0.9, "after": 0.6, "low": 0.5, "high": 0.7, "control": 0.1, "baseline": 0.1}
-    tried = Tried(attack="inference", attribute="illness", gets="x", risk=0.5, risk_low=0.4, risk_high=0.6, **rates)
+    tried = Trial(attack="inference", attribute="illness", gets="x", risk=0.5, risk_low=0.4, risk_high=0.6, **rates)
     found = table_verdict(report.model_copy(update={"tried": [tried]}))
     assert (found.mark, lines(found)["With a control"].mark) == ("look", "look")
     unsure = tried.model_copy(update={"risk_low": 0.0})
@@ -76,7 +76,7 @@ def test_an_attack_with_a_control_counts_where_it_is_sure(report: Any) -> None:
 
 def test_counts_that_tell_rows_are_worth_a_look(report: Any) -> None:
     shares = {"guessed_alone": 0.2, "guessed": 0.6, "certain_alone": 0.0}
-    told = Beside(attribute="illness", counts=[["age"]], rows=400, certain=0.3, **shares)
+    told = CountsBeside(attribute="illness", counts=[["age"]], rows=400, certain=0.3, **shares)
     found = table_verdict(report.model_copy(update={"beside": [told]}))
     assert lines(found)["Counts beside it"].mark == "look"
     assert "Publish those counts by fewer" in lines(found)["To change"].answer
