@@ -57,7 +57,10 @@ COMMANDS = {
         (DONE, WRONG_USE, UNAVAILABLE, REFUSED),
     ),
     "policy": Command(
-        "service.cli.policy:policy", "Check a policy, or propose a first one.", "portcullis policy init people.csv"
+        "service.cli.policy:policy",
+        "Check a policy, or propose a first one for a table or a topic.",
+        "portcullis policy init people.csv",
+        (DONE, WRONG_USE, UNAVAILABLE, REFUSED),
     ),
     "algorithms": Command(
         "service.cli.algorithms:algorithms",
