@@ -85,6 +85,7 @@ from stream_algos._cohort_state import (
     STRETCH,
     STRETCH_BITS,
     TRY,
+    VISITS,
     WAITING,
     WAITS,
     WORDS,
@@ -111,14 +112,16 @@ def _contains(
 def _joinable(state: State, rules: Rules, lo: NDArray[np.float64], hi: NDArray[np.float64]) -> int:
     """The cohort of least loss whose joining box contains all these values; NONE where there is none.
 
-    Trees are searched where the least loss may be found first, and not where it cannot be.
+    Trees are searched where the least loss may be found first, and not where it cannot be; once there is any cohort,
+    for no longer than so many VISITS.
     """
     nodes, sizes, boxes = state.nodes, state.sizes, state.boxes
-    best, least, root = NONE, np.inf, state.meta[ROOT]
+    best, least, root, visits = NONE, np.inf, state.meta[ROOT], 0
     stack = np.empty(128, np.int64)
-    while root != NONE:
+    while root != NONE and (best == NONE or visits < VISITS):
         stack[0], height = root, 1
-        while height:
+        while height and (best == NONE or visits < VISITS):
+            visits += 1
             height -= 1
             node = stack[height]
             if sizes[node, LOWEST] > least or not _contains(boxes, J_LO, node, lo, hi):

@@ -298,6 +298,18 @@ def _looks_divisible(state: State, space: Geometry, rules: Rules, top: int) -> b
 
 
 @kernel
+def _plant(state: State, top: int) -> None:
+    """Put a root behind the others: the first trees have the most cohorts, and the smallest boxes."""
+    root = state.meta[ROOT]
+    if root == NONE:
+        state.meta[ROOT] = top
+        return
+    while state.nodes[root, AFTER] != NONE:
+        root = state.nodes[root, AFTER]
+    state.nodes[root, AFTER] = top
+
+
+@kernel
 def _divide(state: State, out: Output, space: Geometry, rules: Rules, top: int) -> None:
     """Divide everybody in the pool, whose rows wait no longer for a cohort, or a cohort."""
     persons, nodes, boxes, meta = state.persons, state.nodes, state.boxes, state.meta
@@ -317,8 +329,7 @@ def _divide(state: State, out: Output, space: Geometry, rules: Rules, top: int) 
         state.ids[top, PARENT] = 0
         for attribute in range(width):
             boxes[top, J_LO, attribute], boxes[top, J_HI, attribute] = -np.inf, np.inf
-        nodes[top, AFTER] = meta[ROOT]
-        meta[ROOT] = top
+        _plant(state, top)
         meta[POOLED_PERSONS] = 0
     else:
         person, place = nodes[top, HEAD], 0

@@ -6,6 +6,7 @@ than many arrays.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import mmap
 from collections.abc import Mapping
@@ -28,7 +29,8 @@ GONE, POOLED, MEMBER, DISMISSED = range(4)
 LEFT, RIGHT, CUT, COUNT, HEAD, TRY, OPEN, READY, MADE, SHOWN, AFTER = range(11)
 """Columns of `State.nodes`: children (NONE: a cohort), the quasi-identifier of the cut, members, the first of the
 list, members at which a split is tried next, whether its box has grown and nobody left with it yet, members that
-wait for that, the position at which the box was made, whether a row left with it, and the next root."""
+wait for that, the position at which the box was made, whether a row left with it, and the root founded
+next."""
 
 P_LO, P_HI, J_LO, J_HI = range(4)
 """Second index of `State.boxes`: the published box and the joining box of a node."""
@@ -79,6 +81,12 @@ MOST_POOLED = 2048
 
 ROOM = 1 << 24
 """Persons and nodes that address space is reserved for: only beyond that, arrays are copied to grow."""
+
+VISITS = 256
+"""Nodes that a new person looks at to find the best cohort."""
+
+HUGE = 1 << 22
+"""Bytes of an array behind which it is asked for huge pages: who reads here and there finds them sooner."""
 
 LOOKED_AT = 64
 """Members per person of k that are looked at to see whether a cohort is busy."""
@@ -212,7 +220,11 @@ def _zeros(kind: type[np.generic], *shape: int) -> NDArray[Any]:
     size = math.prod(shape) * np.dtype(kind).itemsize
     if size < mmap.PAGESIZE:
         return np.zeros(shape, kind)
-    return np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), kind).reshape(shape)
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if size > 2 * HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # a system that has none does without
+            memory.madvise(mmap.MADV_HUGEPAGE, HUGE)
+    return np.frombuffer(memory, kind).reshape(shape)
 
 
 def new_output(rows: int, width: int) -> Output:
