@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from load_tests.generators import PEER_QUASI, adult_like
 from load_tests.harness import arguments, machine_line, print_machine, print_table, write_json
+from load_tests.stream_linking import write_between
 from microdata import Schema, Table, seeded_words
 from stream_algos import Batch, Cohorts
 
 PUSH = 1_000
 COLUMNS = ("stream", "rows", "rows/s", "longest push ms", "99.9 % of pushes ms", "cohorts")
-MARKS = ("<!-- cohort-speed -->", "<!-- /cohort-speed -->")
 
 
 def engine(table: Table) -> Cohorts:
@@ -86,16 +86,13 @@ def measure(persons: int, rows: int) -> list[dict[str, Any]]:
     return found
 
 
-def write_table(found: list[dict[str, Any]], page: Path) -> None:
-    """What was measured, between its marks on a page."""
+def lines_of(found: list[dict[str, Any]]) -> list[str]:
+    """The table of the page, and where it was measured."""
     lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     for row in found:
         name, rows, speed, longest, usual, cohorts = row.values()
         lines.append(f"| {name} | {rows:,} | {speed:,.0f} | {longest:.1f} | {usual:.1f} | {cohorts:,} |")
-    before, _, rest = page.read_text(encoding="utf-8").partition(MARKS[0])
-    _, _, after = rest.partition(MARKS[1])
-    text = "\n".join([before + MARKS[0], *lines, "", machine_line(), MARKS[1] + after])
-    page.write_text(text, encoding="utf-8")
+    return [*lines, "", machine_line()]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -110,7 +107,7 @@ def main() -> None:
     found = measure(100_000, 1_000_000) if options.quick else measure(1_000_000, 10_000_000)
     print_table("Cohorts, k = 10, δ = 1,000", COLUMNS, [list(row.values()) for row in found])
     if options.docs:
-        write_table(found, options.docs / "cohorts.md")
+        write_between("cohort-speed", lines_of(found), options.docs / "cohorts.md")
     write_json(options.json, "cohort_speed", found)
 
 
