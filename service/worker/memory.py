@@ -221,7 +221,7 @@ class DurableMemory:
             if table + 1 == len(names):
                 live, old = self._round_ended(live, sizes)
                 gone += old
-                if not records:  # there is nothing to write pages of
+                if not any(sizes.values()):  # there is nothing to write pages of
                     live = replace(live, owed=0)
         return records, gone, live
 
