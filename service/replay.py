@@ -416,7 +416,8 @@ def replay_file(
                 stack.enter_context(open(part, "wb", opener=partial(os.open, mode=mode)))
                 for part, mode in zip(parts, modes, strict=False)
             ]
-            replay.run(read_events(path, replay.schema, progress=progress), *files)
+            topic = replay.policy.format.input
+            replay.run(read_events(path, replay.schema, topic=topic, progress=progress), *files)
         for part, target in zip(parts, targets, strict=True):
             part.replace(target)
     finally:

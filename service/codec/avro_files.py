@@ -13,10 +13,11 @@ import numpy as np
 import snappy
 import zstandard
 
-from microdata import DataError, PersonKey, PersonSource, Progress, Reason, Schema, SchemaError
+from microdata import DataError, PersonKey, Progress, Reason, Schema
 from service.codec._avro_kernels import split
 from service.codec._found import found_of, nothing_found
 from service.codec.avro import AvroDecoder, OneSchema, record_of
+from service.codec.binary_files import records_of
 from service.codec.events import LARGEST_MESSAGE, MAX_EVENT_BYTES, WHOLE_RECORD, Events, Refused
 
 ENDING = ".avro"
@@ -38,19 +39,8 @@ def read_avro_events(
     path: Path, schema: Schema, *, progress: Progress, person_key: PersonKey | None = None
 ) -> Iterator[Events]:
     """The events of a file in their order; positions count its records from 0."""
-    if schema.person is PersonSource.KEY:
-        raise DataError(f"{path.name}: the schema takes the person from record keys, and records of a file have none")
-    try:
-        with path.open("rb") as file:
-            yield from _events(file, path.stat().st_size, schema, progress, person_key)
-    except FileNotFoundError:
-        raise DataError(f"{path.name}: there is no such file") from None
-    except OSError:
-        raise DataError(f"{path.name}: may not be read") from None
-    except DataError as error:
-        raise error.of(path.name) from None
-    except SchemaError as error:
-        raise DataError(f"{path.name}: {error}") from None
+    with records_of(path, schema) as file:
+        yield from _events(file, path.stat().st_size, schema, progress, person_key)
 
 
 def _events(

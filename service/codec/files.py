@@ -1,4 +1,4 @@
-"""Events from files: lines of JSON and Avro as a topic's records, column formats as they are."""
+"""Events from files: lines of JSON, Avro and Protobuf as a topic's records, column formats as they are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from microdata import DataError, Encoded, PersonKey, PersonSource, Progress, Sch
 from microdata.sources import format_of, line_chunks, reading
 from service.codec.avro_files import is_avro, read_avro_events
 from service.codec.events import Events, refused_records
+from service.codec.formats import TopicFormat
 from service.codec.json import JsonCodec
+from service.codec.protobuf_files import is_protobuf, read_protobuf_events
 
 LINES = 1 << 14
 """Lines that are decoded at once."""
@@ -29,14 +31,23 @@ class Lines:
 
 
 def read_events(
-    path: Path, schema: Schema, *, progress: Progress = silent, person_key: PersonKey | None = None
+    path: Path,
+    schema: Schema,
+    *,
+    topic: TopicFormat | None = None,
+    progress: Progress = silent,
+    person_key: PersonKey | None = None,
 ) -> Iterator[Events]:
     """The events of a file in their order; positions count its rows, or its lines that are not empty, from 0.
 
-    A line of JSON, or a record of Avro, means what a record with these bytes means to a worker.
+    A line of JSON, or a record of Avro or Protobuf, means what a record with these bytes means to a worker. The format
+    of the topic has the schema of Protobuf; other files have their own.
     """
     if is_avro(path):
         yield from read_avro_events(path, schema, progress=progress, person_key=person_key)
+        return
+    if is_protobuf(path):
+        yield from read_protobuf_events(path, schema, topic, progress=progress, person_key=person_key)
         return
     if format_of(path) != "json":
         batches = read_batches(path, schema, on_refused="drop", progress=progress, person_key=person_key)

@@ -26,7 +26,7 @@ def audit_replayed(
     policy: Policy, published: Path, original: Path, links: Path, progress: Progress
 ) -> tuple[Audit, list[Model], list[str]]:
     """What a replay wrote against the events, with what it kept of which are which: findings, their models, notes."""
-    events = Events.merged(list(read_events(original, policy.schema, progress=progress)), [])
+    events = Events.merged(list(read_events(original, policy.schema, topic=policy.format.input, progress=progress)), [])
     read = _read(policy, published)
     linked = [np.searchsorted(events.positions, own) for own in _links(links, events.positions)]
     if sum(map(len, linked)) != len(read):
