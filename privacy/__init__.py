@@ -2,6 +2,7 @@
 
 import typing
 
+from privacy.assignment import Assignment, assign
 from privacy.attacks import (
     Disclosure,
     Inference,
@@ -66,6 +67,7 @@ __all__ = [
     "ATTACKS",
     "KEYS",
     "AlphaK",
+    "Assignment",
     "Attack",
     "Audit",
     "BetaLikeness",
@@ -128,6 +130,7 @@ __all__ = [
     "Watch",
     "ZAnonymity",
     "alone_in",
+    "assign",
     "audit",
     "audit_linked",
     "candidates",

@@ -44,6 +44,12 @@ COMMANDS = {
         "portcullis audit people.csv safe.csv --policy policy.yaml",
         (DONE, GUARANTEE_FAILED, WRONG_USE),
     ),
+    "attack": Command(
+        "service.cli.attack:attack",
+        "Attack what is already published, as its owner.",
+        "portcullis attack policy.yaml --original people.csv --published safe.csv",
+        (DONE, GUARANTEE_FAILED, WRONG_USE, UNAVAILABLE, REFUSED),
+    ),
     "evidence": Command(
         "service.cli.evidence:evidence",
         "File what a topic holds, look at what was filed, and check it.",

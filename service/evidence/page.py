@@ -1,81 +1,218 @@
-"""Evidence as one page for people: what matters first, in plain words; it can be printed."""
+"""Evidence as one page for people: one screen in plain words, then the details; it can be printed."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
+from markupsafe import Markup
+
 from microdata import DataError
-from service.report.figures import card, facts, number, parts, percent, tile
-from service.report.page import group, page
+from service.evidence.filing import kind_of
+from service.report import Linked, Timing, linked_sentence, timing_sentence
+from service.report.figures import card, facts, number, parts, percent
+from service.report.page import group, page, verdict_block
+from service.report.verdict import Line, Mark, Verdict
+
+_KINDS = {"table": "a published table", "replay": "a replay of events", "topic": "a stretch of an output topic"}
+_NEEDS = {
+    "table": "the policy, the original table and the published one",
+    "replay": "the policy, the events, the output and the links that were kept",
+    "topic": "the policy and a broker that still has the records, and follows the chain of files",
+}
 
 
 def evidence_html(evidence: Mapping[str, Any]) -> str:
     """The page of one file of evidence; `DataError` where its parts are not those of evidence."""
     try:
         return _page(evidence)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise DataError("the parts are not those of evidence") from None
 
 
 def _page(evidence: Mapping[str, Any]) -> str:
     filed = evidence["parts"]
-    made, policy, audited = filed["made"], filed["policy"], filed["audited"]
-    title = f"Evidence: {policy.get('name')}"
-    how = f"made {made.get('at')} by {made.get('by')} with Portcullis {made.get('portcullis')}"
-    head = parts().header(title, bool(audited.get("holds")), how, False)  # noqa: FBT003 - not repeatable
-    return page(title, str(head) + _tiles(filed) + group("cards", _cards(evidence)))
+    title = f"Evidence: {filed['policy'].get('name')}"
+    made = filed["made"]
+    who = f"made {made.get('at')} by {made.get('by')}, Portcullis {made.get('portcullis')}"
+    how = f"Of {_KINDS[kind_of(evidence)]}; {who}."
+    head = Markup("<header><h1>{}</h1><p>{}</p></header>").format(title, how)
+    return page(title, str(head) + verdict_block(_verdict(evidence)) + group("cards", _cards(evidence)))
 
 
-def _tiles(filed: Mapping[str, Any]) -> str:
-    audited, reported = filed["audited"], filed.get("reported", {})
-    worst = max((one["after"] for one in reported.get("attacks", []) if one["attack"] == "prosecutor"), default=None)
-    return group(
-        "tiles",
-        [
-            tile(number(audited.get("rows")), "rows published"),
-            tile(number(audited.get("classes")), "classes"),
-            *([tile(percent(worst), "highest risk of a row")] if worst is not None else []),
-            *([tile(percent(audited["loss"]), "mean loss")] if audited.get("loss") is not None else []),
-        ],
-    )
+def _verdict(evidence: Mapping[str, Any]) -> Verdict:
+    """What matters, as questions with their answers."""
+    mark, says, guarantee = _guarantee(evidence)
+    lines = [Line(mark, "Guarantee", guarantee), *_published(evidence), *_attacked(evidence), _checked(evidence)]
+    return Verdict(mark, says, tuple(lines))
 
 
-def _cards(evidence: Mapping[str, Any]) -> list[str]:
+def _guarantee(evidence: Mapping[str, Any]) -> tuple[Mark, str, str]:
+    """Whether it holds, in a heading and a sentence."""
     filed = evidence["parts"]
-    words, reported = filed.get("words", {}), filed.get("reported", {})
-    models = [
-        (one["model"], number(one["asked"]), number(one["achieved"]), "yes" if one["holds"] else "no")
-        for one in filed["audited"].get("findings", [])
+    found, reported = filed["audited"], filed.get("reported", {})
+    made = reported.get("results", reported.get("guarantees", []))
+    if found.get("unread"):
+        return "look", "Nothing to audit", "What was published has no row that could be read again."
+    said = "; ".join(f"{one['model']} {number(one['achieved'])} (asked: {number(one['asked'])})" for one in made)
+    held = bool(made) and all(one["holds"] for one in made)
+    if kind_of(evidence) == "topic":
+        counted = f"The smallest class has {number(found.get('fewest_persons'))} rows. {_models(found)}"
+        if found["holds"]:
+            return "good", "What any reader can check holds", f"{counted} Workers count persons before each release."
+        return "bad", "What any reader can check does not hold", counted
+    if found["holds"] and held:
+        return "good", "The guarantee holds", f"Met in every class: {said}. An audit of what was published agrees."
+    if held and found.get("persons") == "at least" and not found.get("faults"):
+        why = "a published table alone only bounds how many persons stand behind a class"
+        return "look", "The guarantee holds, as far as it was counted when this was made", f"Met: {said}; but {why}."
+    return "bad", "The guarantee does not hold", f"Measured: {said or 'nothing'}. {_models(found)}"
+
+
+def _models(found: Mapping[str, Any]) -> str:
+    """What the audit says, in one line."""
+    failed = [
+        f"{one['model']} fails in {number(one['failing'])} classes" for one in found["findings"] if not one["holds"]
     ]
-    attacks = [_attack(one) for one in reported.get("attacks", [])]
-    hashes = [(name, value) for name, value in sorted(evidence.get("hashes", {}).items())]
-    return [
-        card(
-            "Asked and achieved",
-            "Found by reading what was published once more and comparing it with the original.",
-            facts(("model", "asked", "achieved", "holds"), models),
-        ),
-        *([_attacks(attacks)] if attacks else []),
-        card("What is assumed", " ".join(words.get("assumed", []))),
-        card("What is not said", " ".join(words.get("limits", []))),
-        card(
-            "How to check it",
-            "portcullis evidence verify does everything again with the policy, the original and what was published. "
-            f"SHA-256 of all parts together: {evidence.get('hash')}",
-            facts(("part", "SHA-256"), hashes),
+    faults = [f"{number(one['count'])} {one['reason']}" for one in found["faults"]]
+    if failed or faults:
+        return f"The audit finds: {'; '.join([*failed, *faults])}."
+    kept = ", ".join(
+        f"{one['model']} {number(one['achieved'])} (asked: {number(one['asked'])})" for one in found["findings"]
+    )
+    return f"The audit finds nothing wrong: {kept}." if kept else "No model can be checked on this alone."
+
+
+def _published(evidence: Mapping[str, Any]) -> Iterator[Line]:
+    """What left, what was left out, what was lost."""
+    filed = evidence["parts"]
+    found, reported = filed["audited"], filed.get("reported", {})
+    loss = "" if found.get("loss") is None else f" {percent(found['loss'])} of the detail was given up."
+    left = f"{number(found.get('rows', 0))} rows in {number(found.get('classes', 0))} classes."
+    match kind_of(evidence):
+        case "table":
+            rows = reported.get("rows", {})
+            given = f" {number(rows['suppressed'])} of {number(rows['given'])} rows were left out." if rows else ""
+            yield Line("good", "Published", left + given + loss)
+        case "replay":
+            given = f" Of {number(reported['events'])} events {number(reported['suppressed'])} were suppressed."
+            yield Line("good", "Published", left + given + loss)
+        case _:
+            stretch = filed["stretch"]
+            between = f" They left between {_moment(stretch['first_ms'])} and {_moment(stretch['last_ms'])}."
+            yield Line("good", "Published", f"{number(stretch['records'])} records, {left}{between}{loss}")
+            before = filed["before"]
+            told = f"Goes on where {before['file']} ended." if before else "The beginning of its chain."
+            yield Line("good", "Before it", told)
+
+
+def _attacked(evidence: Mapping[str, Any]) -> Iterator[Line]:
+    """The attack that gets furthest, and those on streams."""
+    reported = evidence["parts"].get("reported", {})
+    tried = [one for one in reported.get("attacks", []) if one["attack"] != "skewness"]
+    worst = max(tried, key=lambda one: one["after"] - one["baseline"], default=None)
+    if worst is not None:
+        got = (
+            f"{_named(worst)}: {percent(worst['after'])}, where the data as it was gave {percent(worst['before'])} and "
+            f"no data at all {percent(worst['baseline'])}. That is: {worst['gets']}."
+        )
+        yield Line("good", "Worst attack", got)
+    if reported.get("linked"):
+        linked = Linked.model_validate(reported["linked"])
+        yield Line("look" if linked.below else "good", "Who ties rows together", linked_sentence(linked))
+    if reported.get("timing"):
+        timing = Timing.model_validate(reported["timing"])
+        yield Line("look" if timing.below else "good", "Who knows when", timing_sentence(timing))
+
+
+def _checked(evidence: Mapping[str, Any]) -> Line:
+    """How somebody else can find out whether it is true."""
+    needs = _NEEDS[kind_of(evidence)]
+    signed = "It is signed: verify --key finds every change of it." if "signature" in evidence else "It is not signed."
+    return Line("good", "How to check it", f"portcullis evidence verify does it all again, with {needs}. {signed}")
+
+
+def _cards(evidence: Mapping[str, Any]) -> Iterator[str]:
+    filed = evidence["parts"]
+    words = filed.get("words", {})
+    yield card("What is assumed", "", _list(words.get("assumed", [])))
+    yield card("What is not said", "", _list(words.get("limits", [])))
+    yield _asked(filed)
+    yield _found(filed)
+    attacks = [_attack(one) for one in filed.get("reported", {}).get("attacks", [])]
+    if attacks:
+        head = ("attack", "share of the rows, or chance", "before", "after", "without the table")
+        yield card(
+            "What an attacker would get",
+            "Of the table as it was, and of what is published.",
+            facts(head, attacks),
             wide=True,
-        ),
-        str(parts().details(json.dumps(filed, indent=2, ensure_ascii=False))),
+        )
+    yield card(
+        "What it is about, by hashes",
+        "They tell whether a file is the one that was meant. Originals and links are named with their owner's secret.",
+        facts(("what", "SHA-256"), list(_hashes(evidence))),
+        wide=True,
+    )
+    yield str(parts().details(json.dumps(filed, indent=2, ensure_ascii=False)))
+
+
+def _asked(filed: Mapping[str, Any]) -> str:
+    policy = filed["policy"]
+    asked = policy.get("asked") or {}
+    parameters = (asked.get("parameters") or {}).items()
+    lines = [
+        ("algorithm", str(asked.get("algorithm"))),
+        *((name, json.dumps(value)) for name, value in parameters if value not in (None, {}, [])),
+        *([("purpose", str(policy["purpose"]))] if policy.get("purpose") else []),
+        *((f"allowed to {name}", percent(most)) for name, most in (policy.get("attacks") or {}).items()),
     ]
+    return card("What was asked", f"Policy {policy.get('name')}.", facts(("parameter", "value"), lines))
+
+
+def _found(filed: Mapping[str, Any]) -> str:
+    found = filed["audited"]
+    lines = [
+        (one["model"], number(one["asked"]), number(one["achieved"]), "yes" if one["holds"] else "no")
+        for one in found.get("findings", [])
+    ]
+    notes = " ".join(f"{note}." for note in found.get("not_repeated", []))
+    sentence = "Found by reading what was published once more, and comparing it with the original where there is one."
+    return card("What the audit found", f"{sentence} {notes}", facts(("model", "asked", "achieved", "holds"), lines))
+
+
+def _hashes(evidence: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    filed = evidence["parts"]
+    yield "this evidence", str(evidence.get("hash"))
+    yield "the policy (fingerprint)", str(filed["policy"].get("fingerprint"))
+    for name in ("original", "links"):
+        if name in filed:
+            yield f"the {name} (with the secret)", str(filed[name].get("hmac_sha256"))
+    known = filed["published"].get("sha256", [])
+    named = known.items() if isinstance(known, Mapping) else enumerate(known, start=1)
+    what = "what was published, partition" if isinstance(known, Mapping) else "what was published, file"
+    for number_, value in named:
+        yield f"{what} {number_}", str(value)
+    if filed.get("before"):
+        yield "the evidence before", str(filed["before"].get("hash"))
+
+
+def _list(sentences: list[str]) -> str:
+    items = Markup("").join(Markup("<li>{}</li>").format(one) for one in sentences)
+    return str(Markup("<ul>{}</ul>").format(items))
+
+
+def _named(one: Mapping[str, Any]) -> str:
+    return f"{one['attack']} of {one['attribute']}" if one["attribute"] else str(one["attack"])
 
 
 def _attack(one: Mapping[str, Any]) -> tuple[str, ...]:
-    name = f"{one['attack']} of {one['attribute']}" if one["attribute"] else one["attack"]
-    return name, one["gets"], percent(one["before"]), percent(one["after"]), percent(one["baseline"])
+    return _named(one), one["gets"], percent(one["before"]), percent(one["after"]), percent(one["baseline"])
 
 
-def _attacks(lines: list[tuple[str, ...]]) -> str:
-    head = ("attack", "share of the rows, or chance", "before", "after", "without the table")
-    return card("What an attacker would get", "Of the table as it was, and of what is published.", facts(head, lines))
+def _moment(milliseconds: int | None) -> str:
+    if milliseconds is None:
+        return "–"
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(" ", "seconds")

@@ -197,7 +197,7 @@ def _check_size(found: _Read, topic: str) -> None:
 
 def _write_line(policy: Policy, value: bytes, out: BinaryIO, found: _Read) -> None:
     """A record as a line. Parts are noted: a cluster of which some are missing is cut by the stretch."""
-    line = value[WIRE_PREFIX:] if _prefixed(policy) else value
+    line = line_of(policy, value)
     if b'"parts"' in line and policy.stream is not None and policy.stream.emit == "clusters":
         message = _message(line)
         parts = message.get("parts")
@@ -205,7 +205,12 @@ def _write_line(policy: Policy, value: bytes, out: BinaryIO, found: _Read) -> No
             known = found.parts.setdefault(str(message.get("cluster")), [parts])
             known[0] -= 1
             known.append(found.records)
-    out.write(line.replace(b"\n", b" ") + b"\n")
+    out.write(line)
+
+
+def line_of(policy: Policy, value: bytes) -> bytes:
+    """A record of an output topic as a line of JSON."""
+    return (value[WIRE_PREFIX:] if _prefixed(policy) else value).replace(b"\n", b" ") + b"\n"
 
 
 def _message(line: bytes) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import yaml
 from pydantic import BaseModel, Field, create_model
 
 from microdata import Progress, Sample, Show, silent
+from service.codec import Events
 from service.policy.errors import PolicyError, PolicyProblem, unknown_name
 from service.policy.file import DEFAULT, PolicyFile, Section
 from static_algos import Catalogue, Entry
@@ -282,6 +283,22 @@ class DataKind(ABC):
 
         What a stream left behind is checked with its `original` and `links`, or by itself, with no basis at all.
         """
+
+    def attack(
+        self,
+        policy: Policy,  # noqa: ARG002 - for kinds that can
+        original: Path | Events,  # noqa: ARG002 - as above
+        published: Path,  # noqa: ARG002 - as above
+        *,
+        links: Path | None = None,  # noqa: ARG002 - as above
+        ticks: Sequence[int] | None = None,  # noqa: ARG002 - as above
+        progress: Progress = silent,  # noqa: ARG002 - as above
+    ) -> Any:
+        """What attacks get of what is published, for its owner: an `Attacked` of `service.report`.
+
+        `links` are what a replay kept; `ticks` say when each line of a stream's output left.
+        """
+        raise PolicyError([PolicyProblem("data", f"what is published of {self.name} cannot be attacked yet")])
 
     @abstractmethod
     def check(self, policy: Policy, table: Path, *, progress: Progress = silent) -> TableCheck:

@@ -5,16 +5,25 @@ No quasi-identifier's value and no person is in them; sensitive values appear as
 
 from service.report.columns import Spreads
 from service.report.learnt import learnt_of
-from service.report.measure import distributions, loss_of, measures, sizes_of, squared_loss, table_report
+from service.report.measure import distributions, exposed, loss_of, measures, sizes_of, squared_loss, table_report
 from service.report.outside import beside, population_of
 from service.report.page import report_html
 from service.report.replay_page import replay_html
 from service.report.replay_sections import DelayBin, Delays, Point, ReplayReport
 from service.report.sections import Asked, Refused, Result, TableReport
-from service.report.stream_attacks import Linked, Timing, linked_of, linked_sentence, timing_of, timing_sentence
+from service.report.stream_attacks import (
+    Attacked,
+    Linked,
+    Timing,
+    linked_of,
+    linked_sentence,
+    timing_of,
+    timing_sentence,
+)
 
 __all__ = [
     "Asked",
+    "Attacked",
     "DelayBin",
     "Delays",
     "Linked",
@@ -27,6 +36,7 @@ __all__ = [
     "Timing",
     "beside",
     "distributions",
+    "exposed",
     "learnt_of",
     "linked_of",
     "linked_sentence",

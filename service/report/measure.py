@@ -111,7 +111,7 @@ def table_report(
         sizes=sizes_of(groups),
         utility=utility_of(publication, models),
         risk=_risk(publication),
-        attacks=_attacks(publication),
+        attacks=exposed(publication),
         tried=tried(publication),
         queries=_queries(publication),
         columns=spreads_of(publication, int(groups.persons.min()) if len(groups) else 0),
@@ -287,7 +287,8 @@ def _figures(risk: MeasuredRisk) -> RiskFigures:
     return RiskFigures(highest=risk.highest, average=risk.average, above=risk.above)
 
 
-def _attacks(publication: Publication) -> list[Exposed]:
+def exposed(publication: Publication) -> list[Exposed]:
+    """What every attack gets."""
     return [
         Exposed(
             attack=one.attack.name,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from service.report.figures import Bar, bars, card, histogram, number, percent
-from service.report.sections import Section
+from service.report.sections import Exposed, Section
 
 
 class Candidates(Section):
@@ -43,6 +43,17 @@ class Timing(Section):
     asked: int | None = Field(None, description="persons that were asked for; null where none were")
     below: float = Field(description="share of the rows with fewer persons than that, the victim included")
     nobody: float = Field(description="share of the rows for which there is nobody else")
+
+
+class Attacked(Section):
+    """What attacks get of something that is already published, for somebody who has the original."""
+
+    rows: int = Field(description="published rows")
+    placed: float = Field(description="share of them for which a row of the original was found")
+    certain: float = Field(description="share of them that are known to be that row: by links, or as the only one")
+    linked: Linked | None = Field(None, description="the intersection attack; null where nobody has several rows")
+    timing: Timing | None = Field(None, description="null where no row left alone, or nobody knows when rows left")
+    attacks: list[Exposed] = Field(default_factory=list, description="of a table")
 
 
 def linked_of(left: NDArray[np.int64], single: NDArray[np.int64], asked: int | None) -> Linked | None:

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from microdata import Progress, Sample, Schema, Show, silent, words, write_published
+from microdata import DataError, Progress, Sample, Schema, Show, silent, words, write_published
 from privacy import ATTACKS, KEYS, Guarantee, Model, check_domains
+from service.codec import Events
+from service.kinds.records.attacked import attack_stream, attack_table
 from service.kinds.records.audits import audit_published
 from service.kinds.records.embedding import embed
 from service.kinds.records.examples import BEGINNING, examples
@@ -21,7 +23,7 @@ from service.policy import Policy, PolicyProblem
 from service.policy.data import Beside, DataKind, Example, Outside, TopicFacts, Verdict
 from service.policy.hierarchies import Hierarchies
 from service.proposal import Proposal, propose
-from service.report import TableReport, report_html
+from service.report import Attacked, TableReport, report_html
 from static_algos import STATIC_ALGORITHMS, Entry, StaticAlgorithm
 from static_algos.learning import MOST_LABELS
 from stream_algos import STREAM_ALGORITHMS
@@ -157,6 +159,23 @@ class Records(DataKind):
     ) -> Verdict:
         """Check a published table against its original, or how often each sensitive value was in it."""
         return audit_published(policy, published, basis, progress=progress)
+
+    def attack(
+        self,
+        policy: Policy,
+        original: Path | Events,
+        published: Path,
+        *,
+        links: Path | None = None,
+        ticks: Sequence[int] | None = None,
+        progress: Progress = silent,
+    ) -> Attacked:
+        """All attacks on a table; on a stream those of who ties rows together and who knows when people act."""
+        if policy.kind == "stream":
+            return attack_stream(policy, original, published, links, ticks, progress)
+        if isinstance(original, Events):
+            raise DataError("a table is attacked with the file that it was made from")
+        return attack_table(policy, original, published, progress)
 
     def check(self, policy: Policy, table: Path, *, progress: Progress = silent) -> RecordsCheck:
         """Rows that the schema refuses, feasibility, fields that point at persons."""

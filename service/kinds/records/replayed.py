@@ -6,7 +6,7 @@ is recomputed. Without events, only what the lines themselves show can be: then 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,10 +27,8 @@ def audit_replayed(
 ) -> tuple[Audit, list[Model], list[str]]:
     """What a replay wrote against the events, with what it kept of which are which: findings, their models, notes."""
     events = Events.merged(list(read_events(original, policy.schema, topic=policy.format.input, progress=progress)), [])
-    read = _read(policy, published)
-    linked = [np.searchsorted(events.positions, own) for own in _links(links, events.positions)]
-    if sum(map(len, linked)) != len(read):
-        raise DataError("the links are not of this file: they are about another number of rows")
+    read, _ = read_lines(policy, published)
+    linked = read_links(links, events.positions, len(read))
     models, left_out = _checkable(policy)
     table = Table(policy.schema, events.persons, events.quasi, events.sensitive)
     return audit_linked(table, read, linked, models), models, left_out
@@ -38,7 +36,7 @@ def audit_replayed(
 
 def audit_alone(policy: Policy, published: Path) -> tuple[Audit, list[Model], list[str]]:
     """What the lines themselves show, whoever has the events."""
-    read = _read(policy, published)
+    read, _ = read_lines(policy, published)
     models, left_out = _checkable(policy, alone=True)
     known = [np.asarray(one) for one in policy.schema.histograms(read.sensitive)]
     return audit(known, read, models), models, left_out
@@ -65,16 +63,17 @@ def _checkable(policy: Policy, *, alone: bool = False) -> tuple[list[Model], lis
     return chosen, left_out
 
 
-def _read(policy: Policy, published: Path) -> Published:
-    """The rows of all lines; a line's cluster, where it names one, is their class."""
+def read_lines(policy: Policy, published: Path) -> tuple[Published, NDArray[np.int64]]:
+    """The rows of all lines, and how many each line has; a line's cluster, where it names one, is their class."""
+    sizes: list[int] = []
     with TemporaryDirectory() as folder:
         flat = Path(folder) / "rows.jsonl"
         with published.open("rb") as lines, flat.open("wb") as out:
-            out.writelines(_flat_rows(lines, class_column(policy.schema)))
-        return read_published(flat, policy.schema, show=policy.show)
+            out.writelines(_flat_rows(lines, class_column(policy.schema), sizes))
+        return read_published(flat, policy.schema, show=policy.show), np.array(sizes, np.int64)
 
 
-def _flat_rows(lines: Iterator[bytes], class_name: str) -> Iterator[bytes]:
+def _flat_rows(lines: Iterable[bytes], class_name: str, sizes: list[int]) -> Iterator[bytes]:
     """One line per row, whether a line of the file is a row or a cluster."""
     for line in lines:
         message = _json(line, "what was published")
@@ -82,10 +81,20 @@ def _flat_rows(lines: Iterator[bytes], class_name: str) -> Iterator[bytes]:
             raise DataError("what was published must be lines of JSON, as a replay writes them")
         rows, shared = message.get("rows"), message.get("generalization")
         if isinstance(rows, list) and isinstance(shared, dict) and all(isinstance(row, dict) for row in rows):
+            sizes.append(len(rows))
             cluster = {class_name: str(message.get("cluster"))}
             yield from (orjson.dumps({**cluster, **shared, **row}) + b"\n" for row in rows)
         else:
+            sizes.append(1)
             yield line.rstrip(b"\r\n") + b"\n"
+
+
+def read_links(path: Path, positions: NDArray[np.int64], rows: int) -> list[NDArray[np.int64]]:
+    """Which events are behind each line of an output with so many rows."""
+    linked = [np.searchsorted(positions, own) for own in _links(path, positions)]
+    if sum(map(len, linked)) != rows:
+        raise DataError("the links are not of this file: they are about another number of rows")
+    return linked
 
 
 def _links(path: Path, positions: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

@@ -1,0 +1,90 @@
+"""`portcullis attack`: what an attacker gets of something that is already published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+
+from service.cli.findings import say_attacks
+from service.cli.output import progress_bar, say, say_json, say_table, warn
+from service.cli.stream_topics import read_input, read_output
+from service.exit_status import GUARANTEE_FAILED
+from service.kafka import connect
+from service.kafka.flags import Bootstrap, ClientName, SettingsFile, kafka_settings
+from service.policy import Policy, load_policy
+from service.report import Attacked
+from service.settings import read_settings_file
+
+
+def attack(
+    policy: Annotated[Path, typer.Argument(help="Policy that it was published under.")],
+    original: Annotated[Path | None, typer.Option(help="The table or events that were anonymized.")] = None,
+    published: Annotated[Path | None, typer.Option(help="What was published of them.")] = None,
+    links: Annotated[
+        Path | None, typer.Option(help="What `portcullis replay --links` kept: then it is known which row is whose.")
+    ] = None,
+    topic: Annotated[
+        bool, typer.Option("--topic", help="Attack the policy's output topic, with its input topic as the original.")
+    ] = False,
+    purpose: Annotated[str | None, typer.Option(help="Which of the policy's purposes it was for.")] = None,
+    bootstrap: Bootstrap = None,
+    client: ClientName = None,
+    settings_file: SettingsFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> None:
+    """Attack what is already published, as its owner: a table, the output of a replay, or a topic of a rehearsal.
+
+    Exit status 1 if an attack gets more than the policy allows (`attacks`).
+    """
+    loaded = load_policy(policy, purpose=purpose)
+    if topic == (original is not None or published is not None) or (original is None) != (published is None):
+        raise typer.BadParameter("say --topic, or --original and --published")
+    if links is not None and (topic or loaded.kind != "stream"):
+        raise typer.BadParameter("only what a replay wrote has links", param_hint="--links")
+    with progress_bar() as progress, TemporaryDirectory() as folder:
+        if original is not None and published is not None:
+            found: Attacked = loaded.data.attack(loaded, original, published, links=links, progress=progress)
+        else:
+            read_settings_file(settings_file)
+            broker = connect(kafka_settings(bootstrap, client))
+            lines = Path(folder) / "left.jsonl"
+            ticks = read_output(broker, loaded, lines, progress)
+            events = read_input(broker, loaded, progress)
+            found = loaded.data.attack(loaded, events, lines, ticks=ticks, progress=progress)
+    if as_json:
+        say_json(found.model_dump(mode="json"))
+    else:
+        _say(found)
+    _judge(loaded, found)
+
+
+def _say(found: Attacked) -> None:
+    if found.attacks:
+        lines = [
+            (
+                one.attack,
+                one.attribute or "",
+                f"{one.before:.1%}",
+                f"{one.after:.1%}",
+                f"{one.baseline:.1%}",
+            )
+            for one in found.attacks
+        ]
+        say_table(("attack", "of", "before", "after", "without it"), lines)
+    say_attacks(found.linked, found.timing)
+    say(f"{found.rows} published rows: {found.placed:.1%} were found in the original, {found.certain:.1%} for certain")
+
+
+def _judge(policy: Policy, found: Attacked) -> None:
+    """Hold a table against what its policy allows."""
+    wrong = [
+        f"{one.attack} gets {one.after:.4g}, allowed is {policy.attacks[one.attack]:g}"
+        for one in found.attacks
+        if one.after > policy.attacks.get(one.attack, 1.0)
+    ]
+    if wrong:
+        warn("an attack gets more than the policy allows: " + "; ".join(wrong))
+        raise typer.Exit(GUARANTEE_FAILED)

@@ -1,0 +1,118 @@
+"""`portcullis attack`: the same numbers as the reports have, from what is published alone."""
+
+import csv
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from service.broker import Broker
+from service.kafka import KafkaSettings, Partition, connect
+from service.ports import free_port
+from tests.service.cli.cli_world import MARK, POLICY, table_text
+
+COHORTS = "{algorithm: cohorts, k: 4, delay: {tuples: 60}, company: standing}"
+STREAM = "stream: {input: raw, output: safe, emit: clusters, start: earliest}\n"
+
+
+@pytest.fixture
+def visits(portcullis: Any, tmp_path: Path) -> Any:
+    """Forty people who come ten times, replayed; every event has a public value of its own."""
+    policy = POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", COHORTS) + STREAM
+    (tmp_path / "policy.yaml").write_text(policy)
+    header, *lines = table_text(40).splitlines()
+    order = np.random.default_rng(4).permutation(np.repeat(np.arange(40), 10))
+    rows = [lines[row].replace(",east,", f",s{number},") for number, row in enumerate(order)]
+    (tmp_path / "events.csv").write_text("\n".join([header, *rows]) + "\n")
+    arguments = ("--policy", tmp_path / "policy.yaml", "--out", tmp_path / "safe.jsonl", "--rate", 20)
+    more = ("--links", tmp_path / "links", "--report", tmp_path / "report.json")
+    result = portcullis("replay", tmp_path / "events.csv", *arguments, *more)
+    assert result.exit_code == 0, result.output
+    return tmp_path
+
+
+def attacked(portcullis: Any, home: Path, *more: Any) -> Any:
+    result = portcullis("attack", home / "policy.yaml", *more, "--json")
+    assert result.exit_code == 0, result.output
+    assert MARK not in result.output
+    return json.loads(result.stdout)
+
+
+def test_a_replay_is_attacked_as_in_its_report(portcullis: Any, visits: Path) -> None:
+    report = json.loads((visits / "report.json").read_text())
+    files = ("--original", visits / "events.csv", "--published", visits / "safe.jsonl")
+    with_links = attacked(portcullis, visits, *files, "--links", visits / "links")
+    assert (with_links["linked"], with_links["certain"]) == (report["linked"], 1)
+    assert attacked(portcullis, visits, *files)["linked"] == report["linked"], "each row is known by its public value"
+    assert report["linked"]["fewest"] >= 4
+    assert sum(one["persons"] for one in report["linked"]["bins"]) == report["linked"]["persons"]
+    assert 0 < report["timing"]["nobody"] <= report["timing"]["below"] <= 1, "at 20 events a second"
+    text = portcullis("attack", visits / "policy.yaml", *files).stdout
+    assert "all rows of a person tied together" in text
+
+
+def test_rows_that_nobody_can_tell_apart_are_placed_and_said_to_be_uncertain(portcullis: Any, visits: Path) -> None:
+    policy = (visits / "policy.yaml").read_text().replace("  public: [shop]\n", "")
+    (visits / "policy.yaml").write_text(policy)
+    arguments = ("--policy", visits / "policy.yaml", "--out", visits / "safe.jsonl", "--overwrite")
+    assert portcullis("replay", visits / "events.csv", *arguments).exit_code == 0
+    files = ("--original", visits / "events.csv", "--published", visits / "safe.jsonl")
+    found = attacked(portcullis, visits, *files)
+    assert found["placed"] > 0.95
+    assert found["certain"] < 0.5
+    assert found["linked"]["persons"] > 30
+
+
+def test_a_table_is_attacked_as_in_its_report(portcullis: Any, shop: Path) -> None:
+    arguments = ("--policy", shop / "policy.yaml", "--out", shop / "safe.csv", "--report", shop / "report.json")
+    assert portcullis("anonymize", shop / "table.csv", *arguments).exit_code == 0
+    files = ("--original", shop / "table.csv", "--published", shop / "safe.csv")
+    found = attacked(portcullis, shop, *files)
+    assert found["attacks"] == json.loads((shop / "report.json").read_text())["attacks"]
+    assert found["placed"] == 1
+    worst = next(one["after"] for one in found["attacks"] if one["attack"] == "prosecutor")
+    for allowed, status in ((worst, 0), (worst / 2, 1)):
+        (shop / "strict.yaml").write_text(POLICY + f"attacks: {{prosecutor: {allowed}}}\n")
+        result = portcullis("attack", shop / "strict.yaml", *files)
+        assert result.exit_code == status, result.output
+        assert ("gets more than the policy allows" in result.stderr) == bool(status)
+
+
+@pytest.mark.kafka
+def test_a_topic_is_attacked_with_its_input(portcullis: Any, visits: Path) -> None:
+    """Three events a second; what left with an event has the second of it."""
+    links = [json.loads(line) for line in (visits / "links").read_text().splitlines()]
+    lines = (visits / "safe.jsonl").read_bytes().splitlines()
+    with (visits / "events.csv").open() as file:
+        events = [json.dumps({**row, "age": int(row["age"])}).encode() for row in csv.DictReader(file)]
+    with Broker() as broker:
+        client = connect(KafkaSettings(bootstrap_servers=broker.bootstrap))
+        with closing(client.admin()) as admin, closing(client.producer("all")) as producer:
+            admin.create_topic("raw", 1)
+            admin.create_topic("safe", 2)
+            producer.init_transactions()
+            producer.begin()
+            for number, event in enumerate(events):
+                producer.produce(Partition("raw", 0), [event], timestamp_ms=number * 333)
+            for line, own in zip(lines, links, strict=True):
+                at = max(own) // 3 * 1000
+                producer.produce(Partition("safe", int(json.loads(line)["cluster"], 16) % 2), [line], timestamp_ms=at)
+            producer.commit()
+        found = attacked(portcullis, visits, "--topic", "--bootstrap", broker.bootstrap)
+    report = json.loads((visits / "report.json").read_text())
+    assert (found["linked"], found["certain"]) == (report["linked"], 1)
+    assert found["timing"]["rows"] > 100
+    assert found["timing"]["nobody"] > 0.3, "three events a second hide nobody"
+
+
+def test_wrong_use_is_told(portcullis: Any, shop: Path) -> None:
+    policy = shop / "policy.yaml"
+    assert portcullis("attack", policy).exit_code == 2
+    assert portcullis("attack", policy, "--original", "a").exit_code == 2
+    assert portcullis("attack", policy, "--topic", "--original", "a", "--published", "b").exit_code == 2
+    assert portcullis("attack", policy, "--original", "a", "--published", "b").exit_code == 2, "no such file"
+    result = portcullis("attack", policy, "--topic", "--bootstrap", f"127.0.0.1:{free_port()}")
+    assert (result.exit_code, "only a policy with topics" in result.stderr) == (2, True)
