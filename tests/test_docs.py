@@ -33,7 +33,7 @@ README, FIRST, TABLES = ROOT / "README.md", ROOT / "docs" / "first-topic.md", RO
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 KNOWN = {"json", "yaml", "python", "sh", "csv", "text"}
-AT_ONCE = {"anonymize", "audit", "policy", "replay", "algorithms", "risk", "evidence", "key"}
+AT_ONCE = {"anonymize", "audit", "policy", "replay", "algorithms", "risk", "evidence", "key", "attack"}
 """Commands that end by themselves and need nothing but files."""
 DIAGRAMS = {"how-it-works-1", "how-it-works-2", "how-it-works-3"}
 """Blocks that are drawings and no code."""
