@@ -121,17 +121,17 @@ def _attacked(evidence: Mapping[str, Any]) -> Iterator[Line]:
         yield Line("good", "Worst attack", got)
     if reported.get("linked"):
         linked = Linked.model_validate(reported["linked"])
-        yield Line("look" if linked.below else "good", "Who ties rows together", linked_sentence(linked))
+        yield Line("look" if linked.below else "good", "Tied rows", linked_sentence(linked))
     if reported.get("timing"):
         timing = Timing.model_validate(reported["timing"])
-        yield Line("look" if timing.below else "good", "Who knows when", timing_sentence(timing))
+        yield Line("look" if timing.below else "good", "Known moment", timing_sentence(timing))
 
 
 def _checked(evidence: Mapping[str, Any]) -> Line:
     """How somebody else can find out whether it is true."""
     needs = _NEEDS[kind_of(evidence)]
     signed = "It is signed: verify --key finds every change of it." if "signature" in evidence else "It is not signed."
-    return Line("good", "How to check it", f"portcullis evidence verify does it all again, with {needs}. {signed}")
+    return Line("good", "Check it", f"portcullis evidence verify does it all again, with {needs}. {signed}")
 
 
 def _cards(evidence: Mapping[str, Any]) -> Iterator[str]:

@@ -6,7 +6,7 @@ import pytest
 from privacy import assign
 
 
-def world(seed: int) -> tuple[np.ndarray, ...]:  # type: ignore[type-arg]
+def world(seed: int) -> tuple[np.ndarray, ...]:
     """An original of 60 rows with few contents, of which 50 are published in random order, each in a box around it."""
     random = np.random.default_rng(seed)
     contents, quasi = random.integers(0, 4, 60), random.integers(0, 8, (60, 2)).astype(float)

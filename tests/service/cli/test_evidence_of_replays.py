@@ -159,3 +159,15 @@ def test_nothing_released_is_filed_as_nothing(filed: Any, verified: Any) -> None
     assert not (home / "safe.jsonl").read_bytes()
     assert verified(home)[0] == 0
     assert json.loads((home / "e.json").read_text())["parts"]["audited"] == {"holds": False, "unread": True}
+
+
+def test_a_page_says_it_in_words(filed: Any, portcullis: Any) -> None:
+    home = filed(ENGINES["cohorts"])
+    page = portcullis("evidence", "show", home / "e.json").stdout
+    for words in ("The guarantee holds", "a replay of events", "Tied rows", "Known moment", "tie all published rows"):
+        assert words in page
+    refiled(home / "e.json", made={"by": "<script>alert(1)</script>"})
+    assert "<script>" not in portcullis("evidence", "show", home / "e.json").stdout
+    refiled(home / "e.json", reported={"linked": {"persons": "many"}})
+    result = portcullis("evidence", "show", home / "e.json")
+    assert (result.exit_code, "not those of evidence" in result.stderr) == (2, True)

@@ -88,7 +88,7 @@ def chain(world: Any) -> Any:
     return world
 
 
-def test_a_chain_holds_and_has_all_that_was_published_and_no_value(chain: Any) -> None:
+def test_a_chain_holds_and_has_all_that_was_published_and_no_value(chain: Any, portcullis: Any) -> None:
     status, outcomes = chain.verified("2.json")
     assert status == 0
     assert {about for about, outcome in outcomes.items() if outcome != "holds"} == {"the signature"}
@@ -102,6 +102,10 @@ def test_a_chain_holds_and_has_all_that_was_published_and_no_value(chain: Any) -
         text = (chain.home / f"{number}.json").read_text()
         assert not any(value in text for value in (MARK, *CITIES, *ITEMS, "North", "South", "east", *clusters))
     assert not list(chain.home.glob("*.secret")), "there is no original to name"
+    page = portcullis("evidence", "show", chain.home / "2.json", "--html", chain.home / "2.html")
+    assert page.exit_code == 0, page.output
+    for words in ("What any reader can check holds", "Goes on where 1.json ended", "Rows are counted, not persons"):
+        assert words in (chain.home / "2.html").read_text()
 
 
 @pytest.mark.parametrize(
