@@ -56,6 +56,7 @@ BY_HAND = frozenset(
         "stream_delay",
         "stream_linking",
         "stream_recovery",
+        "worker_delay",
     }
 )
 """Those that starve or stop what they measure, take minutes for each case, or compare what does not change."""

@@ -318,7 +318,7 @@ class Worker:
             own.committed(settlements[partition])
             if own.thin and time.monotonic() >= self._thin_at.get(partition, 0.0):
                 self._thin_at[partition] = time.monotonic() + _THIN_SECONDS
-                log.warning("%s/%d: too few persons within the delay, so events are suppressed", *partition)
+                log.warning("%s/%d: too few persons within the delay or window, so events are suppressed", *partition)
 
     def _tick(self) -> int:
         """The time that is written to records."""
