@@ -1,5 +1,6 @@
 """Cohorts: who joins, who waits, what splits, grows or falls silent, and what is left of it after a restart."""
 
+import mmap
 from dataclasses import replace
 from typing import Any
 
@@ -400,14 +401,14 @@ def test_a_full_pool_founds_cohorts_before_any_deadline() -> None:
 def test_where_address_space_is_short_arrays_grow_and_nothing_else_changes(monkeypatch: Any) -> None:
     batch = people(4, 4 * kernels.CHUNK, 2, moving=0.0)
     plenty = engine(1).push(batch)
-    reserve = kernels.mmap.mmap
+    reserve = mmap.mmap
 
     def refused(number: int, size: int, **how: Any) -> Any:
         if size > 1 << 20:
             raise OSError("no address space")
         return reserve(number, size, **how)
 
-    monkeypatch.setattr(kernels.mmap, "mmap", refused)
+    monkeypatch.setattr(mmap, "mmap", refused)
     grown = engine(1)
     assert len(grown._state.persons) == kernels.CHUNK
     released = grown.push(batch)

@@ -56,7 +56,8 @@ def attack_stream(
 ) -> Attacked:
     """The intersection attack, and where it is known when rows left the timing attack."""
     if isinstance(original, Path):
-        original = Events.merged(list(read_events(original, policy.schema, progress=progress)), [])
+        batches = read_events(original, policy.schema, topic=policy.format.input, progress=progress)
+        original = Events.merged(list(batches), [])
     events = original
     lines, sizes = read_lines(policy, published)
     read = _bounded(lines)

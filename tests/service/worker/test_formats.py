@@ -138,7 +138,7 @@ def test_a_policy_that_names_no_format_has_the_fingerprint_of_one_that_names_the
 
 
 def test_an_unknown_format_is_refused_with_those_that_are_known() -> None:
-    with pytest.raises(PolicyError, match=r"stream\.format.*: must be one of json, avro, json-schema"):
+    with pytest.raises(PolicyError, match=r"stream\.format.*: must be one of json, avro, protobuf, json-schema"):
         parse_policy(POLICY.replace("start:", "format: cobol, start:"))
 
 
