@@ -53,6 +53,7 @@ BY_HAND = frozenset(
         "http_bombs",
         "ratings_speed",
         "risk_speed",
+        "stream_attacks",
         "stream_delay",
         "stream_linking",
         "stream_recovery",
