@@ -5,6 +5,8 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 # Measuring takes time: `make test COVERAGE=` leaves it out.
 COVERAGE ?= yes
+# Tests start hundreds of processes: without compiled modules each would compile them all again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run test lint unit quick soak bench docs kafka registry release clean
 .DEFAULT_GOAL := help

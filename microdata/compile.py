@@ -13,9 +13,9 @@ Processes that need the same kernel at the same time wait for one of them to com
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import fcntl
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from hashlib import sha256
@@ -30,6 +30,8 @@ Function = TypeVar("Function", bound=Callable[..., object])
 HOME = Path(__file__).resolve().parents[1]
 PACKAGES = ("microdata", "privacy", "static_algos", "stream_algos", "service")
 """Those that have kernels."""
+_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|.+)|import[ \t]+(.+))", re.MULTILINE)
+_COMMENT = re.compile(r"#.*")
 
 
 def kernel(function: Function) -> Function:
@@ -85,21 +87,29 @@ def source_digest(path: Path) -> str:
         if file not in found:
             found.add(file)
             waiting += _imported(file)
-    return sha256(b"".join(file.read_bytes() for file in sorted(found))).hexdigest()
+    return sha256(b"".join(_file_digest(file) for file in sorted(found))).hexdigest()
+
+
+@cache
+def _file_digest(file: Path) -> bytes:
+    return sha256(file.read_bytes()).digest()
 
 
 @cache
 def _imported(file: Path) -> tuple[Path, ...]:
     """Files of ours that a file imports."""
-    return tuple(sorted({place for name in _names(file) for place in _places(name)}))
+    return tuple(sorted({place for name in _names(file).values() for place in _places(name)}))
 
 
-def _names(file: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(file.read_bytes())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+@cache
+def _names(file: Path) -> dict[str, str]:
+    """What a file imports: whole names by those that it uses. A search of its text: syntax trees take half a second."""
+    found = {}
+    for module, names, modules in _IMPORT.findall(_COMMENT.sub("", file.read_text(encoding="utf-8"))):
+        for name in (names or modules).strip("()").split(","):
+            if words := name.split():
+                found[words[-1]] = f"{module}.{words[0]}" if module else words[0]
+    return found
 
 
 def _places(name: str) -> Iterator[Path]:
@@ -115,17 +125,5 @@ def _places(name: str) -> Iterator[Path]:
     if not rest:
         return
     package = path.parent / "__init__.py"
-    origin = _origins(package).get(rest[-1]) if package.is_file() else None
+    origin = _names(package).get(rest[-1]) if package.is_file() else None
     yield from _places(origin or name.rpartition(".")[0])
-
-
-@cache
-def _origins(package: Path) -> dict[str, str]:
-    """Where a package has its names from."""
-    imports = [node for node in ast.parse(package.read_bytes()).body if isinstance(node, ast.ImportFrom)]
-    return {
-        alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in imports
-        if node.module
-        for alias in node.names
-    }

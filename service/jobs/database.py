@@ -8,8 +8,6 @@ from contextlib import suppress
 from importlib.resources import files
 from typing import Any
 
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, OperationalError
 
@@ -54,6 +52,9 @@ def open_database(url: str) -> Engine:
 
 def migrate(engine: Engine) -> None:
     """Bring the schema up to date; safe when several processes start at once."""
+    from alembic import command  # noqa: PLC0415 - it takes half a second to load, and job processes never need it
+    from alembic.config import Config  # noqa: PLC0415
+
     logging.getLogger("alembic").setLevel(logging.WARNING)
     config = Config()
     config.set_main_option("script_location", str(files("service.jobs").joinpath("migrations")))

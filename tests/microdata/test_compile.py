@@ -1,5 +1,6 @@
 """A kernel in the cache is used only while all that was compiled into it is as it was."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -34,6 +35,7 @@ def called(x):
 def called(folder: Any) -> Any:
     """What the kernel answers in a new process, and whether it came from the cache."""
     environment = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"  # files change within a second, which Python would not notice
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
     return tuple(map(float, done.stdout.split()))
@@ -115,6 +117,18 @@ def test_imports_are_followed_within_our_packages_only() -> None:
     names = {str(file.relative_to(compiling.HOME)) for file in found}
     assert {"stream_algos/_release_kernels.py", "stream_algos/_held_kernels.py", "microdata/errors.py"} <= names
     assert all(name.split("/")[0] in compiling.PACKAGES for name in names)
+
+
+def test_no_import_is_overlooked() -> None:
+    """Imports are found in the text of a file; what Python itself finds is among them."""
+    for package in compiling.PACKAGES:
+        for file in (compiling.HOME / package).rglob("*.py"):
+            nodes = list(ast.walk(ast.parse(file.read_bytes())))
+            meant = {one.name for node in nodes if isinstance(node, ast.Import) for one in node.names}
+            for node in nodes:
+                if isinstance(node, ast.ImportFrom):
+                    meant |= {f"{node.module}.{one.name}" for one in node.names}
+            assert meant <= set(compiling._names(file).values()), file
 
 
 def test_every_package_with_kernels_is_known() -> None:
