@@ -43,6 +43,7 @@ from stream_algos._held_kernels import (
     sort_by_age,
     take,
 )
+from stream_algos._leaving_kernels import may_leave
 from stream_algos._release_kernels import (
     REACHED,
     TIE,
@@ -55,7 +56,7 @@ from stream_algos._release_kernels import (
     release_again,
     suppress,
 )
-from stream_algos._split_kernels import enlargement, is_plain, may_leave, split
+from stream_algos._split_kernels import enlargement, is_plain, split
 
 LO, HI, LOSS = range(3)
 """First index of `Clusters.boxes`: both ends of each side of each box, and the side's weighted loss."""

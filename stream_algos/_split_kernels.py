@@ -14,23 +14,19 @@ from numpy.typing import NDArray
 
 from microdata import Geometry, kernel, nth_smallest, range_loss
 from stream_algos._held_kernels import (
-    CAPPED,
     EVERYWHERE,
     NONE,
     NUMBER,
-    OVER,
-    UNDER,
     Rows,
     Rules,
     copy,
     counts,
-    exceeds,
     find,
     fresh_mark,
-    lacks,
     meet,
     number_persons,
 )
+from stream_algos._leaving_kernels import fails
 from stream_algos._release_kernels import HI, LO, Output, below, include
 
 BLOCK_PAIRS = 1 << 17
@@ -108,95 +104,6 @@ def least(values: NDArray[np.float64], count: int) -> NDArray[np.int64]:
 
 
 @kernel
-def within_share(rows: Rows, rules: Rules, slots: NDArray[np.int64], expiring: int) -> int:
-    """Move the rows that may leave as one class to the front; how many. Each person keeps as many as the share allows.
-
-    The expiring row comes first of its person's, then the others in the order given.
-    """
-    if rules.share_of >= rules.share_in:
-        return len(slots)
-    for index in range(len(slots)):
-        if slots[index] == expiring:
-            slots[0], slots[index] = expiring, slots[0]
-    person = np.empty(len(slots), np.int64)
-    persons = number_persons(rows, slots, person)
-    owned = counts(person, persons)
-    most, total = 1, persons
-    while True:
-        more = total + int(np.sum(owned > most))
-        if more == total or (most + 1) * rules.share_in > rules.share_of * more:
-            break
-        most, total = most + 1, more
-    owned[:] = 0
-    kept, stay = 0, np.empty(len(slots), np.int64)
-    for index in range(len(slots)):
-        owned[person[index]] += 1
-        if owned[person[index]] <= most:
-            slots[kept] = slots[index]
-            kept += 1
-        else:
-            stay[index - kept] = slots[index]
-    copy(slots[kept:], stay[: len(slots) - kept])
-    return kept
-
-
-@kernel
-def within_caps(rows: Rows, slots: NDArray[np.int64], expiring: int) -> int:
-    """Move rows that keep every cap to the front, the expiring one first; how many."""
-    if not rows.conditions.is_capped:
-        return len(slots)
-    for index in range(len(slots)):
-        if slots[index] == expiring:
-            slots[0], slots[index] = expiring, slots[0]
-    caps, size, kept = rows.conditions.caps, len(slots) + 1, len(slots)
-    chosen = np.empty(len(slots), np.bool_)
-    # With fewer rows fewer of each code may stay, and so on, until what stays is enough for itself.
-    while kept < size:
-        size, kept = kept, 0
-        have = np.zeros((len(caps), caps[:, CAPPED].max() + 1), np.int64)
-        for index in range(len(slots)):
-            fits = True
-            for condition in range(len(caps)):
-                code = int(rows.codes[slots[index], condition])
-                if code < caps[condition, CAPPED]:
-                    fits = fits and (have[condition, code] + 1) * caps[condition, UNDER] <= caps[condition, OVER] * size
-            chosen[index] = fits
-            if fits:
-                kept += 1
-                for condition in range(len(caps)):
-                    code = int(rows.codes[slots[index], condition])
-                    have[condition, min(code, caps[condition, CAPPED])] += 1
-    kept, stay = 0, np.empty(len(slots), np.int64)
-    for index in range(len(slots)):
-        if chosen[index]:
-            slots[kept] = slots[index]
-            kept += 1
-        else:
-            stay[index - kept] = slots[index]
-    copy(slots[kept:], stay[: len(slots) - kept])
-    return kept
-
-
-@kernel
-def may_leave(rows: Rows, rules: Rules, slots: NDArray[np.int64], expiring: int) -> int:
-    """Move rows that may leave as one class to the front; how many, 0 if no class is possible.
-
-    What the shares of persons and of codes do not allow stays behind; the rest may be too little then.
-    """
-    kept = within_share(rows, rules, slots[: within_caps(rows, slots, expiring)], expiring)
-    if kept < len(slots):
-        left = slots[:kept]
-        if number_persons(rows, left, left.copy()) < rules.k or _fails(rows, left):
-            return 0
-    return kept
-
-
-@kernel
-def _fails(rows: Rows, slots: NDArray[np.int64]) -> bool:
-    return lacks(rows, slots) or exceeds(rows, slots)
-
-
-@kernel
 def _blocks(rows: Rows, space: Geometry, rules: Rules, slots: NDArray[np.int64]) -> NDArray[np.int64]:
     """Put the rows of each block side by side; where the blocks start, and the end."""
     starts = np.empty(len(slots) + 1, np.int64)
@@ -245,7 +152,7 @@ def _halve(rows: Rows, space: Geometry, rules: Rules, slots: NDArray[np.int64]) 
             upper += 1
     scratch = np.empty(len(slots), np.int64)
     for part in (ordered[:half], ordered[half:]):
-        if number_persons(rows, part, scratch) < 2 * rules.k or _fails(rows, part):
+        if number_persons(rows, part, scratch) < 2 * rules.k or fails(rows, part):
             return False
     copy(slots, ordered)
     return True
@@ -591,7 +498,7 @@ def _unite_failing(
             if part[index] == cluster:
                 members[count] = slots[index]
                 count += 1
-        if not _fails(rows, members[:count]):
+        if not fails(rows, members[:count]):
             cluster += 1
             continue
         boxes = _boxes_of(rows, slots, part, clusters)
