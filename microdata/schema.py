@@ -123,7 +123,7 @@ class Number:
         """Number of values on the grid, None where the domain is continuous."""
         return None if self.grid is None else int((self.high - self.low) / self.grid + 1e-9) + 1
 
-    @property
+    @cached_property
     def decimals(self) -> float:
         """Ten to the number of digits behind the point that values on the grid have; 0 where they are not decimal."""
         digits = max(_decimals(self.low), _decimals(self.grid or 1.0))

@@ -123,7 +123,7 @@ def batch_splits_do_not_matter(case: StreamCase) -> None:
 
 def one_push_decides_what_pushes_by_moment_do(case: StreamCase) -> None:
     """Whoever pushes much at once gets the same decisions at the same positions, by the clock of the rows as well."""
-    for schema, batch in case.streams():
+    for schema, batch in case.streams(90):
         for times in (batch.times, np.floor(batch.times), batch.times // 15):
             one, many = case.observer(schema), case.observer(schema)
             at_once = replace(batch, times=times)
@@ -144,7 +144,7 @@ def a_release_says_where_it_was_decided(case: StreamCase) -> None:
     A window by time is complete before the row that shows it is taken.
     """
     by_time = case.hold.window is not None and case.hold.tuples is None
-    for schema, batch in case.streams():
+    for schema, batch in case.streams(90):
         engine = case.build(schema)
         engine.push(batch.take(slice(0, 1)))
         for before, row in pairwise(range(len(batch))):
@@ -164,7 +164,7 @@ def a_release_says_where_it_was_decided(case: StreamCase) -> None:
 
 def delay_is_kept(case: StreamCase) -> None:
     """Whatever is refused or left out in between: positions count, not rows."""
-    for schema, batch in case.streams():
+    for schema, batch in case.streams(90):
         observer = case.observer(schema)
         for part in cut(batch, (1,)):
             observer.push(part)

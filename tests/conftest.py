@@ -127,6 +127,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.kafka)
         if item.get_closest_marker("needs_tool") or item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.slow)
+        if item.get_closest_marker("hypothesis"):
+            item.add_marker(pytest.mark.no_cover)  # a hundred examples see the same lines, and take twice as long
         if few:
             _try_few(item)
 

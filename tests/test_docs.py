@@ -308,7 +308,7 @@ def started_process(line: Any, folder: Any) -> Iterator[Any]:
 
 
 def wait_for(url: Any, folder: Any) -> None:
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + 840  # a first start compiles, beside others that do
     while True:
         with contextlib.suppress(OSError, urllib.error.URLError), urllib.request.urlopen(url):
             return
