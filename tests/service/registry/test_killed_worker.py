@@ -1,6 +1,7 @@
 """A worker process that is killed among messages of Protobuf, on a real Kafka with a real registry."""
 
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,9 @@ def test_what_a_killed_worker_held_leaves_once(
                 found += [row.trace for value in batch.values for row in read((value or b"")[len(head) :]).rows]
         return sorted(found)
 
+    def more_than(least: int) -> bool:
+        return len(released()) > least
+
     command = "run", tmp_path / "policy.yaml", "--bootstrap", real_bootstrap, "--status-port", port
     for first in (0, 100, 200):
         run = portcullis(*command)
@@ -70,7 +74,7 @@ def test_what_a_killed_worker_held_leaves_once(
             eventually(lambda: status(port).get("ready"), 300)
             feed(range(first, first + 100))
             # It is in the middle of them.
-            eventually(lambda least=first: len(released()) > least, 240)
+            eventually(partial(more_than, first), 240)
             if first == 200:
                 eventually(lambda: len(released()) >= 290, 240)
                 run.terminate()
