@@ -107,7 +107,7 @@ def main() -> None:
     found = measure(100_000, 1_000_000) if options.quick else measure(1_000_000, 10_000_000)
     print_table("Cohorts, k = 10, δ = 1,000", COLUMNS, [list(row.values()) for row in found])
     if options.docs:
-        write_between("cohort-speed", lines_of(found), options.docs / "cohorts.md")
+        write_between("cohort_speed", lines_of(found), options.docs / "cohorts.md")
     write_json(options.json, "cohort_speed", found)
 
 

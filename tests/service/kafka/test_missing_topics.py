@@ -102,7 +102,7 @@ def test_a_drain_beside_running_workers_fails_at_once(town: Any) -> None:
     polled: list[Any] = []
     drain = town.worker()
     drain._own_everything = polled.append
-    with pytest.raises(TopicError, match="has 1 running worker: stop them before draining"):
+    with pytest.raises(TopicError, match="has 1 running worker: stop them first"):
         drain.drain()
     assert not polled, "it did not wait for partitions"
     town.stop()

@@ -189,7 +189,7 @@ def test_output_without_its_state_is_caught(town: Any, monkeypatch: pytest.Monke
     """The transaction broken on purpose: clusters are published, but state and offset are not committed with them."""
     town.feed(*people(100, 9))
 
-    def without_state(self: Any, producer: Any, token: Any, settlements: Any) -> None:
+    def without_state(self: Any, producer: Any, token: Any, settlements: Any) -> Any:
         del token
         producer.begin()
         for settlement in settlements.values():
@@ -197,6 +197,7 @@ def test_output_without_its_state_is_caught(town: Any, monkeypatch: pytest.Monke
                 producer.produce(Partition(self._stream.output, number), values)
         producer.flush()
         producer.commit()
+        return settlements
 
     with monkeypatch.context() as broken:
         broken.setattr(Transactions, "_transact", without_state)
