@@ -178,19 +178,35 @@ class Console:
         except TimeoutException:
             raise AssertionError(f"{selector} shows {self.text(selector)!r}, not {words!r}") from None
 
+    def texts(self, selector: str) -> list[str]:
+        """What all that can be seen say, looked at in one moment: a page that draws itself cannot come between."""
+        script = """
+            const found = [...document.querySelectorAll(arguments[0])].filter((it) => it.checkVisibility())
+            return found.map((it) => it.innerText.trim())
+        """
+        return self.js(script, selector)
+
     def field(self, panel: str, label: str) -> Any:
-        """The visible field with this label."""
-        labels = self.all(f"#panel-{panel} label")
-        found = next(one for one in labels if one.text == label and one.is_displayed())
-        return self.one(f"#{found.get_attribute('for')}")
+        """The visible field with this label, once there is one."""
+        script = """
+            const labels = [...document.querySelectorAll(`#panel-${arguments[0]} label`)]
+            const found = labels.find((it) => it.innerText === arguments[1] && it.checkVisibility())
+            return found ? document.getElementById(found.htmlFor) : null
+        """
+        return self.until(lambda: self.js(script, panel, label))
 
     def choose(self, panel: str, label: str, *files: Path) -> None:
         self.field(panel, label).send_keys("\n".join(map(str, files)))
 
     def pick(self, panel: str, label: str, option: str) -> None:
-        field = self.field(panel, label)
-        self.until(lambda: option in field.text)
-        Select(field).select_by_visible_text(option)
+        def picked() -> bool:
+            field = self.field(panel, label)
+            offered = option in field.text
+            if offered:
+                Select(field).select_by_visible_text(option)
+            return offered
+
+        self.until(picked)
 
     def press(self, scope: str, text: str) -> None:
         """Click a button by its text."""

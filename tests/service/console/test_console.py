@@ -181,9 +181,9 @@ def test_a_purpose_is_chosen_and_its_release_is_shown(console: Any, tmp_path: Pa
     console.open("jobs")
     console.choose("jobs", "Table", table)
     console.choose("jobs", "Policy file", ADULT / "policy.yaml")
-    assert not [one for one in console.all("#panel-jobs label") if one.text == "Purpose" and one.is_displayed()]
+    assert "Purpose" not in console.texts("#panel-jobs label")
     console.choose("jobs", "Policy file", policy)
-    console.until(lambda: [one for one in console.all("#panel-jobs label") if one.text == "Purpose"])
+    console.until(lambda: "Purpose" in console.texts("#panel-jobs label"))
     console.pick("jobs", "Purpose", "maps")
     console.send()
     console.newest_job("succeeded")
@@ -193,7 +193,8 @@ def test_a_purpose_is_chosen_and_its_release_is_shown(console: Any, tmp_path: Pa
     console.one("#tab-releases").click()
     console.until_text("#releases", "console-shops")
     console.pick("releases", "Data set", "console-shops")
-    assert [row.text.split()[-7:-4] for row in console.all("#releases tbody tr")] == [["shop", "maps", "tester"]]
+    rows = [row.split()[-7:-4] for row in console.texts("#releases tbody tr")]
+    assert rows == [["shop", "maps", "tester"]]
     console.picture("releases-light")
 
 
@@ -272,7 +273,7 @@ def test_a_policy_is_checked_at_its_path_saved_loaded_used_and_deleted(console: 
     editor.send_keys(" ")
     console.until_text("#policy-verdict", "2 problems")
     assert "guarantee.k" in console.text("#policy-verdict")
-    assert [one.text for one in console.all(".lines .wrong")] == ["✗ 6", "✗ 10"]
+    assert console.texts(".lines .wrong") == ["✗ 6", "✗ 10"]
     console.picture("policies-light")
     console.press("#policy-verdict", "guarantee.k")
     assert console.js("return getSelection().toString()") == "k:"
