@@ -33,6 +33,7 @@ settings.register_profile("few", settings.get_profile("same"), max_examples=5)
 settings.load_profile("same")
 
 BROKER_FIXTURES = {"bootstrap", "embedded_kafka", "real_kafka", "real_bootstrap"}
+LONGEST_NAME = 100  # of a value in the name of a test
 EXISTING_BROKER = "PORTCULLIS_TEST_BOOTSTRAP"
 
 
@@ -118,6 +119,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     shared = config.stash.get(SHARED_KAFKA, None)
     if shared is not None:
         shared.close()
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """A long text is named by its parameter: whole files as names travel to every process, and took seconds in each."""
+    return argname if isinstance(val, str | bytes) and len(val) > LONGEST_NAME else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
