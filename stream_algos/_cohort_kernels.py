@@ -43,7 +43,9 @@ from stream_algos._cohort_state import (
     CODE,
     COMPANY,
     COUNT,
+    CUT,
     DISMISSED,
+    EDGE,
     END,
     GONE,
     HEAD,
@@ -109,37 +111,47 @@ def _contains(
 
 
 @kernel
+def _lets_in(state: State, node: int, lo: NDArray[np.float64], hi: NDArray[np.float64], least: float) -> bool:
+    """Whether these values may lie in the joining box of a cohort, here or below, that loses no more than this."""
+    return state.sizes[node, LOWEST] <= least and _contains(state.boxes, J_LO, node, lo, hi)
+
+
+@kernel
 def _joinable(state: State, rules: Rules, lo: NDArray[np.float64], hi: NDArray[np.float64]) -> int:
     """The cohort of least loss whose joining box contains all these values; NONE where there is none.
 
-    Trees are searched where the least loss may be found first, and not where it cannot be; once there is any cohort,
-    for no longer than so many VISITS.
+    Trees are not searched where the least loss cannot be; once there is any cohort, for no longer than so many VISITS.
     """
-    nodes, sizes, boxes = state.nodes, state.sizes, state.boxes
+    nodes, sizes = state.nodes, state.sizes
     best, least, root, visits = NONE, np.inf, state.meta[ROOT], 0
     stack = np.empty(128, np.int64)
     while root != NONE and (best == NONE or visits < VISITS):
-        stack[0], height = root, 1
+        visits += 1
+        stack[0], height = root, int(_lets_in(state, root, lo, hi, least))
         while height and (best == NONE or visits < VISITS):
-            visits += 1
             height -= 1
             node = stack[height]
-            if sizes[node, LOWEST] > least or not _contains(boxes, J_LO, node, lo, hi):
+            if sizes[node, LOWEST] > least:
                 continue
             near, far = nodes[node, LEFT], nodes[node, RIGHT]
-            if near != NONE:
-                if height + 2 > len(stack):
-                    longer = np.empty(2 * len(stack), np.int64)
-                    copy(longer, stack)
-                    stack = longer
-                if sizes[far, LOWEST] < sizes[near, LOWEST]:
-                    near, far = far, near
-                stack[height], stack[height + 1] = far, near
-                height += 2
-            elif nodes[node, COUNT] + 1 >= rules.k:
+            if near == NONE:
                 loss = sizes[node, LOSS]
-                if loss < least or node < best:  # of equal ones the first, in whatever order they are met
+                # Of equal ones the first, in whatever order they are met.
+                if nodes[node, COUNT] + 1 >= rules.k and (loss < least or node < best):
                     best, least = node, loss
+                continue
+            visits += 2
+            cut = nodes[node, CUT]
+            if lo[cut] + hi[cut] > sizes[node, EDGE]:
+                near, far = far, near
+            if height + 2 > len(stack):
+                longer = np.empty(2 * len(stack), np.int64)
+                copy(longer, stack)
+                stack = longer
+            for child in (far, near):  # the side on which a split would put them is searched first
+                if _lets_in(state, child, lo, hi, least):
+                    stack[height] = child
+                    height += 1
         root = nodes[root, AFTER]
     return best
 

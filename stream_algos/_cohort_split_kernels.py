@@ -141,15 +141,19 @@ def _best_cut(divided: Divided, space: Geometry, rules: Rules, own: NDArray[np.i
     least = rules.k if step == 1 else max(1, count // LEAST_SIDE)
     lo, hi, losses = np.empty(width), np.empty(width), np.zeros(width)
     for attribute in range(width):
+        differ = False
         for index in range(count):
             one = order[index]
             keys[index] = divided.lo[one, attribute] + divided.hi[one, attribute]
+            differ |= keys[index] != keys[0]
+        if not differ:
+            continue
         _sort(keys, order)
         first, last = least, count - least
         if step == 1:
             first = max(first, _spread(divided, rules, order, 1))
             last = min(last, count - _spread(divided, rules, order, -1))
-        if first > last or keys[0] == keys[count - 1]:
+        if first > last or keys[first - 1] == keys[last]:
             continue
         for turn in range(2):
             for side in range(width):
@@ -355,7 +359,7 @@ def _divide(state: State, out: Output, space: Geometry, rules: Rules, top: int) 
             node = nodes[node, RIGHT] if right else nodes[node, LEFT]
         enlist(state, dismissed, node, DISMISSED)
         dismissed = after
-    _tell_above(state, top, first, founding)
+    _tell_above(state, top, first)
     if founding and rules.present:
         for slot in waiting:
             accompany(state, slot, persons[state.slots[slot, PERSON], NODE])
@@ -364,7 +368,7 @@ def _divide(state: State, out: Output, space: Geometry, rules: Rules, top: int) 
 
 
 @kernel
-def _tell_above(state: State, top: int, first: int, founding: bool) -> None:
+def _tell_above(state: State, top: int, first: int) -> None:
     """Nodes from a first one on are new below a top: tell all above them their least loss, and where one may join."""
     nodes, boxes, sizes = state.nodes, state.boxes, state.sizes
     node = state.meta[NODES] - 1 if state.meta[NODES] > first else top
@@ -372,7 +376,7 @@ def _tell_above(state: State, top: int, first: int, founding: bool) -> None:
         left, right = nodes[node, LEFT], nodes[node, RIGHT]
         if left != NONE:
             sizes[node, LOWEST] = min(sizes[left, LOWEST], sizes[right, LOWEST])
-            if founding:
+            if node >= first or node == top:
                 for attribute in range(boxes.shape[2]):
                     boxes[node, J_LO, attribute] = min(boxes[left, J_LO, attribute], boxes[right, J_LO, attribute])
                     boxes[node, J_HI, attribute] = max(boxes[left, J_HI, attribute], boxes[right, J_HI, attribute])

@@ -6,7 +6,6 @@ than many arrays.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import mmap
 from collections.abc import Mapping
@@ -84,9 +83,6 @@ ROOM = 1 << 24
 
 VISITS = 256
 """Nodes that a new person looks at to find the best cohort."""
-
-HUGE = 1 << 22
-"""Bytes of an array behind which it is asked for huge pages: who reads here and there finds them sooner."""
 
 LOOKED_AT = 64
 """Members per person of k that are looked at to see whether a cohort is busy."""
@@ -216,14 +212,14 @@ def _empty_state(schema: Schema, rules: Rules, persons: int, pool: int, nodes: i
 
 
 def _zeros(kind: type[np.generic], *shape: int) -> NDArray[Any]:
-    """Zeros in address space of their own, where they are many: the system gives memory for what is written."""
+    """Zeros in address space of their own, where they are many: the system gives memory for what is written.
+
+    It gives small pages. A huge one takes a machine that shares its host up to 20 ms when it is first written.
+    """
     size = math.prod(shape) * np.dtype(kind).itemsize
     if size < mmap.PAGESIZE:
         return np.zeros(shape, kind)
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if size > 2 * HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
-        with contextlib.suppress(OSError):  # a system that has none does without
-            memory.madvise(mmap.MADV_HUGEPAGE, HUGE)
     return np.frombuffer(memory, kind).reshape(shape)
 
 

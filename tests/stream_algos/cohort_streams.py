@@ -149,8 +149,8 @@ BROKEN = (
     Break(
         "joining by the published box",
         lambda seed: moving_apart(seed, GROWING),
-        "or not _contains(boxes, J_LO, node, lo, hi):",
-        "or (nodes[node, LEFT] == NONE and not _contains(boxes, P_LO, node, lo, hi)):",
+        "and _contains(state.boxes, J_LO, node, lo, hi)",
+        "and (state.nodes[node, LEFT] != NONE or _contains(state.boxes, P_LO, node, lo, hi))",
     ),
     Break(
         "counting somebody again who had left",

@@ -69,7 +69,10 @@ def assert_sound(one: Cohorts) -> None:
     persons = state.persons[: state.meta[kernels.PERSONS]]
     members = 0
     for node in range(state.meta[kernels.NODES]):
-        if state.nodes[node, kernels.LEFT] != NONE:
+        below = state.nodes[node, [kernels.LEFT, kernels.RIGHT]]
+        if below[0] != NONE:  # else those whom they would let join are not found
+            assert (state.boxes[below, kernels.J_LO] >= state.boxes[node, kernels.J_LO]).all()
+            assert (state.boxes[below, kernels.J_HI] <= state.boxes[node, kernels.J_HI]).all()
             continue
         own = np.flatnonzero((persons[:, kernels.ROLE] == kernels.MEMBER) & (persons[:, kernels.NODE] == node))
         low, high, join_low, join_high = state.boxes[node]
@@ -430,3 +433,5 @@ def test_a_very_large_cohort_is_cut_once_that_shows() -> None:
     made.push(rows(*more, start=1200 + many, values=np.zeros(len(more))))
     assert made.status()["cohorts"] > 20
     assert_sound(made)
+    ((lo, hi),) = boxes(made.push(rows((-1, 50), start=3000 + many, values=[0])))
+    assert hi - lo < 10, "whoever comes finds the cohorts of a tree that has grown at once"
