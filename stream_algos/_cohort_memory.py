@@ -7,13 +7,15 @@ are written whenever they change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import GuaranteeError
+from microdata import Attribute, GuaranteeError, Schema
 from stream_algos._cohort_state import (
     AFTER,
     CODE,
@@ -49,8 +51,8 @@ from stream_algos._cohort_state import (
     State,
 )
 from stream_algos._held_kernels import NONE
-from stream_algos.engine import Batch, Snapshot
-from stream_algos.memory import Columns, Memory
+from stream_algos.engine import Batch, Snapshot, StreamParameters
+from stream_algos.memory import Columns, Memory, Terms
 
 _KEPT = [LEFT, RIGHT, CUT, TRY, OPEN, MADE, SHOWN, AFTER]
 """Columns of `State.nodes` that do not follow from the persons."""
@@ -65,6 +67,8 @@ class CohortMemory(Memory):
 
     loose = frozenset({"seen"})
 
+    schema: Schema
+    parameters: StreamParameters
     _state: State
     _rules: Rules
     _last: int
@@ -138,6 +142,17 @@ class CohortMemory(Memory):
             "time": np.where(there, self._coarse(state.times[numbers]), 0),
             "seen": np.where(there, persons[:, SEEN], 0),
         }
+
+    def terms(self) -> Terms:
+        """The same boxes, values and company; a cohort of k members is one of fewer too."""
+        asked = self.parameters.model_dump(mode="json")
+        counted = self.schema.sensitive if len(self._rules.needs) else ()
+        same = {
+            "list of quasi-identifiers": _digest(self.schema.quasi),
+            "list of sensitive attributes": _digest(counted),
+            **{name: json.dumps(asked.get(name)) for name in ("l", "p", "p_categories", "company", "memory")},
+        }
+        return Terms(same, {"k": self._rules.k})
 
     def _coarse(self, times: NDArray[np.float64]) -> NDArray[np.int64]:
         """Times as numbers of spans; nobody asks where everybody is remembered for good."""
@@ -232,6 +247,12 @@ class CohortMemory(Memory):
     def restore(self, snapshot: Snapshot, rows: Batch) -> None:
         """See the engine."""
         raise NotImplementedError
+
+
+def _digest(attributes: Iterable[Attribute]) -> str:
+    """What tells whether attributes are declared alike."""
+    text = json.dumps([attribute.declaration() for attribute in attributes], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _require_counts(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -13,6 +14,28 @@ from stream_algos.engine import Batch, Snapshot
 
 Columns: TypeAlias = Mapping[str, NDArray[Any]]
 """Entries of a table, side by side: all columns have the same length, and hold numbers."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Under which terms something is remembered: whoever takes it over must have the same, or ask for less."""
+
+    same: Mapping[str, str]
+    """What must be the same: for each name a text that tells whether it is."""
+    not_raised: Mapping[str, int]
+    """What may be the same or less."""
+
+    def refused(self, before: Terms) -> str | None:
+        """Why whoever has these terms cannot take over what was remembered under those before; None where they can."""
+        names = sorted({*self.same, *before.same})
+        other = [name for name in names if self.same.get(name) != before.same.get(name)]
+        if other:
+            return f"this policy has another {' and another '.join(other)}"
+        for name, most in before.not_raised.items():
+            own = self.not_raised.get(name, most + 1)
+            if own > most:
+                return f"this policy asks for {name}={own}, and {name}={most} was promised: at most that"
+        return None
 
 
 class Memory(ABC):
@@ -51,6 +74,10 @@ class Memory(ABC):
 
         `rows` are those that wait. Whoever they were company of has less of it.
         """
+
+    @abstractmethod
+    def terms(self) -> Terms:
+        """Under which terms it remembers persons."""
 
     @abstractmethod
     def recalled(self, tables: Mapping[str, Columns], rest: Snapshot) -> Snapshot:

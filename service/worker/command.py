@@ -67,21 +67,36 @@ def drain_command(
     bootstrap: Bootstrap = None,
     client: ClientName = None,
     accept_loss: AcceptLoss = False,
+    keep_cohorts: Annotated[
+        bool,
+        typer.Option(
+            "--keep-cohorts",
+            help="Keep what is remembered of persons for the new policy, which must have the same quasi-identifiers, "
+            "and a k that is not raised. Without it they are forgotten, and what is promised begins anew.",
+        ),
+    ] = False,
     settings_file: SettingsFile = None,
 ) -> None:
     """End a stream: release what can be released, publish it, and record where a new policy may start.
 
-    Stop its workers first. Events that cannot be released any more are suppressed and counted.
+    Stop its workers first. Events that cannot be released any more are suppressed and counted. A stream that remembers
+    persons forgets them, unless it keeps its cohorts.
     """
     log_to_stderr()
     read_settings_file(settings_file)
     # Under the name of a running worker it would take that worker's place.
     settings = settings_of(WorkerSettings, {"accept_loss": accept_loss or None}).model_copy(update={"instance": None})
     stream = stream_of(load_policy(policy), settings)
-    metrics = Metrics(stream)
-    positions = Worker(stream, connect(kafka_settings(bootstrap, client)), settings, metrics).drain()
+    if keep_cohorts and not stream.remembers:
+        raise SettingsError(f"stream {stream.name!r} remembers nobody: there are no cohorts to keep")
+    worker = Worker(stream, connect(kafka_settings(bootstrap, client)), settings, Metrics(stream))
+    positions = worker.drain(keep=keep_cohorts)
     for number, position in sorted(positions.items()):
         typer.echo(f"{stream.input}/{number}: drained up to offset {position}")
+    if keep_cohorts:
+        typer.echo("its cohorts are kept: a policy with the same quasi-identifiers and no larger k goes on with them")
+    elif stream.remembers:
+        typer.echo("everybody is forgotten: what is promised begins anew with the next policy")
 
 
 def forget_command(

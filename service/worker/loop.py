@@ -41,7 +41,7 @@ from service.publishing.messages import commit_tick
 from service.worker.connections import Connections
 from service.worker.metrics import Metrics
 from service.worker.ownership import Ownership
-from service.worker.partition import InputPartition, Settlement
+from service.worker.partition import Ending, InputPartition, Settlement
 from service.worker.restoring import PartitionError
 from service.worker.settings import WorkerSettings
 from service.worker.stream import Stream
@@ -266,13 +266,13 @@ class Worker:
 
     # -- commit ------------------------------------------------------------------------------------------------------
 
-    def _commit(self, owed: Mapping[Partition, Departure], *, drained: bool = False) -> None:
+    def _commit(self, owed: Mapping[Partition, Departure], *, end: Ending | None = None) -> None:
         """Publish what is owed and commit what is fresh, which is owed from then on.
 
         Any failure discards everything in memory.
         """
         token = self._token
-        settlements = self._settlements(owed, drained=drained)
+        settlements = self._settlements(owed, end)
         if not settlements or token is None:
             return
         started = time.monotonic()
@@ -292,14 +292,14 @@ class Worker:
             self.metrics.committed(time.monotonic() - started)
             self._remember(settled)
 
-    def _settlements(self, owed: Mapping[Partition, Departure], *, drained: bool) -> dict[Partition, Settlement]:
+    def _settlements(self, owed: Mapping[Partition, Departure], end: Ending | None) -> dict[Partition, Settlement]:
         """What there is to settle. A partition whose state has outgrown its limit stops before any of it is decided."""
         settlements, limit = {}, self._settings.max_state_bytes
         assigned = self._connections.consumer.assignment()
         for partition, own in list(self._owned.running.items()):
-            if partition not in assigned or not (own.dirty or drained):
+            if partition not in assigned or not (own.dirty or end):
                 continue
-            settlement = own.settle(owed[partition], self._transactions.owner, drained=drained)
+            settlement = own.settle(owed[partition], self._transactions.owner, end=end)
             if len(settlement.record) <= limit:
                 settlements[partition] = settlement
             else:
@@ -355,13 +355,15 @@ class Worker:
         for partition, own in list(self._owned.running.items()):
             self._owned.guarded(partition, own.flush)
 
-    def drain(self) -> dict[int, int]:
+    def drain(self, *, keep: bool = False) -> dict[int, int]:
         """Flush and publish every partition of the input, and record the end: a new policy may start there.
 
-        Returns the input offset at which each partition ended.
+        Persons who are remembered are forgotten, or kept for that policy. Returns the input offset at which each
+        partition ended.
         """
         try:
-            self._connections.ending = True
+            # In a topic that has grown keys have moved: nobody can go on with the persons who are remembered there.
+            self._connections.ending = not keep
             self._connections.open()
             self._require_alone()
             self._owned.join()
@@ -370,7 +372,7 @@ class Worker:
                 self._flush()
                 self._commit(self._check_and_encode())
                 self._commit(self._check_and_encode())
-                self._commit(self._check_and_encode(), drained=True)
+                self._commit(self._check_and_encode(), end="keep" if keep else "forget")
                 if len(self._owned.running) == self._connections.topics.input_partitions:
                     return {partition.number: own.position for partition, own in self._owned.running.items()}
             raise UnavailableError("the drain did not commit; nothing is lost, run it again")

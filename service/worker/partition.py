@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +23,12 @@ from service.publishing.gate import Gate, box_key
 from service.publishing.rows import Rows
 from service.worker.memory import Written
 from service.worker.person_memory import PersonMemory
-from service.worker.state import Origin, State
+from service.worker.state import Legacy, Origin, State
 from stream_algos import Engine, Release, Snapshot
 
 _FEW_BOXES = 1000
+Ending: TypeAlias = Literal["forget", "keep"]
+"""What a stream that ends does with the persons whom it remembers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +54,7 @@ class Settlement:
         if self.memory is None:
             return self
         memory = self.memory.ending(end)
-        note = memory.note if self.state.engine is not None else None
+        note = memory.note if self.state.memory is not None else None
         return Settlement(self.published, self.refused, replace(self.state, memory=note), memory)
 
 
@@ -215,19 +218,23 @@ class InputPartition:
         suppressed = len(self._owed.members) - len(clusters.members)
         return Departure(clusters, self.rows.find(clusters.members), int((~passed).sum()), suppressed)
 
-    def settle(self, published: Departure, owner: str = "", *, drained: bool = False) -> Settlement:
-        """What the owner's next transaction does, which publishes this; it counts once it is `committed`."""
+    def settle(self, published: Departure, owner: str = "", *, end: Ending | None = None) -> Settlement:
+        """What the owner's next transaction does, which publishes this; it counts once it is `committed`.
+
+        At its end a stream forgets persons, or keeps them for the policy after it.
+        """
         decisions = Release.concat([Release.empty(len(self.schema.quasi)), *self._fresh])
         pending, sequence = self.engine.pending(), self._state.sequence + 1
         memory = None
         if self._memory is not None:
             self._memory.published(published.clusters, self.rows.sensitive[published.rows])
-            memory = self._memory.durable.erased() if drained else self._memory.durable.write(sequence)
+            memory = self._memory.durable.erased() if end == "forget" else self._memory.durable.write(sequence)
         state = replace(
             self._state,
             sequence=sequence,
             position=self.position,
-            engine=None if drained else self._snapshot(),
+            engine=None if end else self._snapshot(),
+            legacy=Legacy(self._memory.terms, self._memory.rest()) if end == "keep" and self._memory else None,
             pending=pending,
             decisions=decisions,
             needed_from=self._oldest(pending, decisions),
@@ -235,7 +242,7 @@ class InputPartition:
             outlived=self._outlived(published.clusters, decisions),
             clock=self.rows.clock(),
             owner=owner,
-            memory=None if memory is None or drained else memory.note,
+            memory=None if memory is None or end == "forget" else memory.note,
             totals=self._totals_with(published),
         )
         return Settlement(published, tuple(self._refused), state, memory)

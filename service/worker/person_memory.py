@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,19 +13,29 @@ from service.publishing.gate import Gate
 from service.worker.memory import DurableMemory, MemoryNote, Tables
 from service.worker.published_values import TABLE, PublishedValues
 from service.worker.sealing import Keys
-from stream_algos import Batch, Columns, Engine, Memory, Release, Snapshot
+from stream_algos import Batch, Columns, Engine, Memory, Release, Snapshot, Terms
 
 
 class PersonMemory:
     """Joins an engine that remembers, a gate, and where both are kept."""
 
     def __init__(
-        self, schema: Schema, engine: Engine, gate: Gate, where: Partition, keys: Keys, note: MemoryNote
+        self,
+        schema: Schema,
+        engine: Engine,
+        gate: Gate,
+        where: Partition,
+        keys: Keys,
+        note: MemoryNote,
+        same_persons: Mapping[str, str],
     ) -> None:
         if not isinstance(engine, Memory):
             raise GuaranteeError("what this engine remembers of persons cannot be kept")
         self._engine: Memory = engine
         self._gate = gate
+        own = self._engine.terms()
+        self.terms = Terms({**own.same, **same_persons}, own.not_raised)
+        """Under which terms a later policy may go on with it."""
         # Where rows join those that left before, the gate counts values over all of them. Persons alone it is told.
         counts = gate.counts_values and engine.parameters.adds is not None
         self._values = PublishedValues(schema) if counts else None

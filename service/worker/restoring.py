@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -24,7 +24,7 @@ from service.worker.partition import InputPartition
 from service.worker.person_memory import PersonMemory
 from service.worker.sealing import Keys
 from service.worker.settings import WorkerSettings
-from service.worker.state import Origin, State
+from service.worker.state import Legacy, Origin, State
 from service.worker.stream import Stream
 from service.worker.topics import StreamTopics
 from stream_algos import Release
@@ -138,9 +138,35 @@ class Restorer:
         self._check(partition, last)
         if last.engine is not None:
             raise RetriableError(f"{partition.topic}/{partition.number}: was taken over meanwhile")
+        if last.legacy is not None:
+            return self._inherited(partition, last, last.legacy)
         # The new policy takes over nothing of the old one but the counts.
         first = self.topics.input_partitions if self.stream.stays_put else last.first_partitions
         return self._with(self._fresh(partition, last.position, first, last.sequence, last.totals))
+
+    def _inherited(self, partition: Partition, last: State, legacy: Legacy) -> InputPartition:
+        """The partition with the persons whom a drained stream has kept, if they were kept for such a policy."""
+        state = replace(
+            self._fresh(partition, last.position, last.first_partitions, last.sequence, last.totals),
+            engine=legacy.engine,
+            memory=last.memory,
+            withheld=last.withheld,
+        )
+        inherited = self._with(state)
+        reason = "this policy remembers nobody"
+        if inherited.memory is not None:
+            reason = inherited.memory.terms.refused(legacy.terms) or ""
+        if reason:
+            raise PartitionError(
+                f"{partition.topic}/{partition.number}: the policy before was drained with --keep-cohorts, and "
+                f"{reason}. "
+                "Change that, or run `portcullis drain` with the policy before, which forgets everybody: what is "
+                "promised then begins anew"
+            )
+        self._recall(partition, state, inherited)
+        inherited.resume()
+        log.info("%s/%d: goes on with the persons of the policy before", *partition)
+        return inherited
 
     def _with(self, state: State) -> InputPartition:
         gate, engine = Gate(self.stream.schema, self.stream.models), self.stream.engine()
@@ -148,7 +174,7 @@ class Restorer:
         if self.keys is not None:
             where = Partition(self.stream.memory_topic, state.origin.partition)
             note = state.memory or self._nothing(where)
-            memory = PersonMemory(self.stream.schema, engine, gate, where, self.keys, note)
+            memory = PersonMemory(self.stream.schema, engine, gate, where, self.keys, note, self.stream.same_persons)
         return InputPartition(self.stream.schema, gate, engine, state, memory)
 
     def _nothing(self, where: Partition) -> MemoryNote:
@@ -260,7 +286,8 @@ class Restorer:
     def _check_partitions(self, partition: Partition, state: State) -> None:
         """Where keys choose the partition, another number of partitions moves persons from one to another."""
         began, now = state.first_partitions, self.topics.input_partitions
-        if self.stream.stays_put and began != now and state.engine is not None and not self.ending:
+        under_way = state.engine is not None or state.legacy is not None
+        if self.stream.stays_put and began != now and under_way and not self.ending:
             raise PartitionError(
                 f"{partition.topic}/{partition.number}: the input has {now} partitions and had {began} when this "
                 "stream began, so keys have moved from one to another; run `portcullis drain`, then start it anew"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from microdata import DataError
 from service.worker.memory import MemoryNote
 from service.worker.packing import pack, unpack
-from stream_algos import Release, Snapshot
+from stream_algos import Release, Snapshot, Terms
 
 _DECISIONS = [part.name for part in fields(Release) if part.name not in {"decided", "given_up"}]
 """What is kept of a decision. When it was made is of no use once it is."""
@@ -35,6 +35,15 @@ class Origin:
     topic_id: UUID
     partition: int
     fingerprint: str
+
+
+@dataclass(frozen=True, eq=False)
+class Legacy:
+    """What a drained stream leaves to the policy after it: persons, and under which terms they are remembered."""
+
+    terms: Terms
+    engine: Snapshot
+    """Of the engine, but for what `State.memory` names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +75,8 @@ class State:
     """Transactional id under which the record was written: who takes over ends what it has left open."""
     memory: MemoryNote | None = None
     """Of an engine that remembers persons: where that is kept, and what is there."""
+    legacy: Legacy | None = None
+    """Where the stream was drained and its persons are kept for a new policy."""
     totals: Mapping[str, int] = field(default_factory=dict)
     """Events taken, released, suppressed, refused by reason: since the first start."""
 
@@ -88,6 +99,8 @@ class State:
         }
         if self.memory is not None:
             head["memory"] = msgspec.structs.asdict(self.memory)
+        if self.legacy is not None:
+            head["terms"] = {"same": self.legacy.terms.same, "not_raised": self.legacy.terms.not_raised}
         arrays: dict[str, NDArray[Any]] = {
             "pending": self.pending,
             "withheld": self.withheld,
@@ -98,6 +111,8 @@ class State:
         if self.outlived is not None:
             arrays |= dict(zip(_OUTLIVED, self.outlived, strict=True))
         arrays |= {f"engine.{name}": array for name, array in (self.engine or {}).items()}
+        if self.legacy is not None:
+            arrays |= {f"legacy.{name}": array for name, array in self.legacy.engine.items()}
         return pack(head, arrays)
 
     @classmethod
@@ -124,6 +139,9 @@ class State:
                 clock=(arrays["clock.from"], arrays["clock.time"]),
                 owner=head.get("owner", ""),  # not in records of version 0.1
                 memory=msgspec.convert(head["memory"], MemoryNote) if "memory" in head else None,
+                legacy=Legacy(msgspec.convert(head["terms"], Terms), _below("legacy.", arrays))
+                if "terms" in head
+                else None,
                 totals=head["totals"],
             )
         except (KeyError, TypeError, ValueError, msgspec.ValidationError):

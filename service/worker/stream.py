@@ -56,6 +56,16 @@ class Stream:
         return self.keyed is not None or self.remembers
 
     @property
+    def same_persons(self) -> dict[str, str]:
+        """What must be the same for a later policy to know the same persons in the same partitions."""
+        person = self.schema.person
+        return {
+            "person": person if isinstance(person, str) else f"{{{person.value}: true}}",
+            "format of the input": self.format.input.type,
+            "keyed": self.keyed or "",
+        }
+
+    @property
     def route(self) -> Route:
         """What its codec is made for."""
         return Route(self.schema, self.format, self.input, self.output, self.emit, self.show)

@@ -344,6 +344,12 @@ def test_a_reader_who_has_had_enough_is_no_fault_of_ours(form: Any) -> None:
     assert (done.returncode, done.stderr) == (READER_GONE, b"")
 
 
+def test_cohorts_can_be_kept_only_where_persons_are_remembered(portcullis: Any) -> None:
+    result = portcullis("drain", "examples/orders/policy.yaml", "--keep-cohorts", "--bootstrap", "127.0.0.1:1")
+    assert result.exit_code == 2
+    assert "remembers nobody: there are no cohorts to keep" in " ".join(result.stderr.split())
+
+
 HEAPS = """
 import ctypes, threading
 from service.cli import serve

@@ -10,7 +10,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from microdata import PersonSource
+from microdata import Number, PersonSource
 from privacy.over_time import Sightings, candidates
 from service.kafka import AbortableError, Partition, UnclearError
 from service.settings import SettingsError
@@ -19,12 +19,14 @@ from service.worker import partition
 from service.worker.loop import Worker
 from service.worker.metrics import Metrics
 from service.worker.packing import unpack
+from service.worker.restoring import PartitionError
 from service.worker.sealing import add_key, load_keys
 from service.worker.settings import WorkerSettings
 from service.worker.state import State
 from service.worker.topics import TopicError, prepare
-from stream_algos import Cohorts
+from stream_algos import Castle, Cohorts
 from tests.service.worker.paper_kafka import Paper
+from tests.service.worker.test_crashes import SCHEMA
 from tests.service.worker.test_cycle import RAW, STATE, Hall
 
 MEMORY = Partition("portcullis.safe.memory", 0)
@@ -280,6 +282,85 @@ def test_a_drained_stream_forgets_everybody(quarter: Quarter, key_file: Path) ->
     anew.paper.assign(0)
     anew.hall.cycle()
     assert anew.known()["persons"] == 0
+
+
+def kept(quarter: Quarter, key_file: Path, partitions: int = 1) -> Any:
+    """End a stream and keep its cohorts."""
+    quarter.hall.cycle(2)
+    quarter.hall.worker.close()
+    stream = quarter.hall.stream
+    worker = Worker(stream, quarter.paper, WorkerSettings(key_file=key_file), Metrics(stream))
+    quarter.paper.assign(*range(partitions))
+    return worker.drain(keep=True)
+
+
+def test_a_policy_after_a_drain_that_keeps_cohorts_goes_on_with_them(quarter: Quarter, key_file: Path) -> None:
+    quarter.hall.cycle(2)
+    before = quarter.known()
+    assert kept(quarter, key_file) == {0: 240}
+    after = Quarter(key_file, paper=quarter.paper, k=2, delay={"tuples": 30}, founders=4)
+    after.hall.cycle()
+    assert {name: after.known()[name] for name in ("since", "persons", "dismissed")} == {
+        name: before[name] for name in ("since", "persons", "dismissed")
+    }
+    assert after.known()["cohorts"] >= before["cohorts"] > 0, "those whom the end let found some, too"
+    after.values, after.random, after.seen = quarter.values, quarter.random, quarter.seen
+    for _ in range(6):
+        after.come(40)
+        after.hall.cycle()
+    after.hall.cycle(3)
+    assert after.hall.worker.metrics.status()["counts"]["refused_releases"] == 0
+    assert after.least() >= 2
+    # Whoever ends it without keeping them forgets them after all.
+    worker = Worker(after.hall.stream, after.paper, WorkerSettings(key_file=key_file), Metrics(after.hall.stream))
+    after.paper.assign(0)
+    worker.drain()
+    anew = Quarter(key_file, paper=quarter.paper, k=9, founders=18)
+    anew.hall.cycle()
+    assert anew.known()["persons"] == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"k": K + 1}, f"asks for k={K + 1}, and k={K} was promised: at most that"),
+        ({"l": 2}, "another l and another list of sensitive attributes"),
+        ({"company": "present"}, "another company"),
+        ({"memory": 60.0}, "another memory"),
+    ],
+)
+def test_cohorts_are_not_kept_for_a_policy_that_asks_for_more(
+    quarter: Quarter, key_file: Path, asked: Any, reason: str
+) -> None:
+    kept(quarter, key_file)
+    other = Quarter(key_file, paper=quarter.paper, **asked)
+    assert reason in other.stopped()
+    anew = Quarter(key_file, paper=quarter.paper)
+    anew.hall.cycle()
+    assert anew.known()["persons"] > 50, "nothing was lost by trying"
+
+
+def test_cohorts_are_kept_for_the_same_quasi_identifiers_and_persons_only(quarter: Quarter, key_file: Path) -> None:
+    kept(quarter, key_file)
+    stream = quarter.hall.stream
+    wider = replace(stream.schema, quasi=(Number("age", 0, 200), *stream.schema.quasi[1:]))
+    for other, reason in [
+        (replace(stream, schema=wider, engine=lambda: Cohorts(wider, **ASKED)), "another list of quasi-identifiers"),
+        (replace(stream, schema=replace(stream.schema, person="whom")), "another person"),
+        (replace(stream, keyed="crc32"), "another keyed"),
+        (replace(stream, engine=lambda: Castle(SCHEMA, k=K, delta=40), remembers=False), "remembers nobody"),
+    ]:
+        worker = Worker(other, quarter.paper, WorkerSettings(key_file=key_file), Metrics(other))
+        quarter.paper.assign(0)
+        with pytest.raises(PartitionError, match=reason):
+            worker.drain()
+
+
+def test_cohorts_cannot_be_kept_where_keys_have_moved(quarter: Quarter, key_file: Path) -> None:
+    quarter.hall.stream = replace(quarter.hall.stream, schema=replace(SCHEMA, person=PersonSource.KEY), keyed="murmur2")
+    quarter.paper.grown = dict.fromkeys(("raw", STATE, MEMORY.topic), 2)
+    with pytest.raises(PartitionError, match="keys have moved"):
+        kept(quarter, key_file, 2)
 
 
 def test_a_forgotten_person_is_gone_from_the_bytes_once_they_are_compacted(quarter: Quarter, key_file: Path) -> None:
