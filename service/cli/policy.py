@@ -9,7 +9,7 @@ import typer
 
 from service.cli.output import progress_bar, say, say_json, warn
 from service.cli.policy_init import init
-from service.codec import AVRO, PROTOBUF, Route, topic_complaints
+from service.codec import AVRO, PROTOBUF, topic_complaints
 from service.exit_status import WRONG_USE
 from service.policy import Policy, PolicyError, PolicyProblem, load_policy
 from service.policy.data import TableCheck
@@ -71,9 +71,7 @@ def _check_topic(loaded: Policy, file: Path) -> None:
         raise PolicyError([PolicyProblem("stream.format", reason)], str(file))
     asked = loaded.format.needs_registry
     registry = Registry(settings_of(RegistrySettings, {})) if asked else None
-    complaints = topic_complaints(
-        Route(loaded.schema, loaded.format, stream.input, stream.output, stream.emit, loaded.show, registry)
-    )
+    complaints = topic_complaints(loaded.route(registry))
     if complaints:
         problems = [PolicyProblem(f"schema ({name})", complaint) for name, complaint in complaints]
         raise PolicyError(problems, source=f"{file} with topic {stream.input}")

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
 
-from microdata import DataError, FieldKeys, InfeasibleError, PersonSource, Sample, Schema, read_fields, read_sample
+from microdata import (
+    DataError,
+    FieldKeys,
+    InfeasibleError,
+    PersonKey,
+    PersonSource,
+    Sample,
+    Schema,
+    read_fields,
+    read_sample,
+)
 from microdata.field_keys import FieldGatherer
 from service.cli.output import progress_bar, say, warn
-from service.cli.topic_fields import TopicSample, topic_sample
-from service.codec import JSON_SCHEMA, WIRE_PREFIX, field_tags
+from service.cli.topic_fields import TopicSample, topic_records, topic_sample
+from service.codec import LARGEST_MESSAGE, MAX_EVENT_BYTES, Events, GivenRecords, decoder_of
 from service.kafka import connect
 from service.kafka.flags import Bootstrap, ClientName, SettingsFile, kafka_settings
 from service.kinds import data_kinds
@@ -24,7 +33,7 @@ from service.policy.data import Proposal, TopicFacts
 from service.policy.text import parse_text
 from service.proposal import SafeHarbor, propose, read_areas
 from service.registry import Registry, RegistrySettings
-from service.replay import Replay, replay_file
+from service.replay import BATCH, Replay
 from service.report import ReplayReport
 from service.risk import Roles, rate, sentence
 from service.settings import read_settings_file, settings_of
@@ -53,7 +62,9 @@ def init(
     areas: Annotated[
         Path | None, typer.Option(help="With --preset hipaa: CSV of three-digit areas and their populations.")
     ] = None,
-    topic: Annotated[str | None, typer.Option(help="Topic to look at, whose records are JSON objects.")] = None,
+    topic: Annotated[
+        str | None, typer.Option(help="Topic to look at: JSON objects, or what the registry has a schema of.")
+    ] = None,
     sample: Annotated[
         int, typer.Option(min=1, max=1_000_000, help="Look at this many records of a topic, the newest ones.")
     ] = 100_000,
@@ -69,21 +80,11 @@ def init(
         _for_table(table, out, rules, try_out=try_out)
         return
     read_settings_file(settings_file)
-    facts, in_front = _said_by_registry(topic or "")
+    name = topic or ""
+    known = topic_records(name)
     with progress_bar() as progress:
-        seen = topic_sample(connect(kafka_settings(bootstrap, client)), facts.name, sample, progress, in_front)
-    _for_topic(seen, replace(facts, keyed=seen.keyed), out, rules, try_out=try_out)
-
-
-def _said_by_registry(topic: str) -> tuple[TopicFacts, int]:
-    """What the newest schema of a topic says of its fields, and how many bytes are in front of its records."""
-    settings = settings_of(RegistrySettings, {})
-    newest = Registry(settings).newest(f"{topic}-value") if settings.url is not None else None
-    if newest is None:
-        return TopicFacts(topic), 0
-    if newest.kind != "JSON":
-        raise DataError(f"topic {topic!r}: the registry has a schema of {newest.kind}; records must be JSON to look at")
-    return TopicFacts(topic, tags=field_tags(newest), format=JSON_SCHEMA), WIRE_PREFIX
+        seen = topic_sample(connect(kafka_settings(bootstrap, client)), name, sample, progress, known.columns)
+    _for_topic(seen, TopicFacts(name, seen.keyed, known.tags, known.format), out, rules, try_out=try_out)
 
 
 def _rules(preset: Preset | None, areas: Path | None) -> SafeHarbor | None:
@@ -170,19 +171,24 @@ def _tried_topic(seen: TopicSample, path: Path) -> Iterator[str]:
     if load_policy(path).schema.person is PersonSource.KEY:
         yield "not tried: a rehearsal needs persons in a field, and here they are the keys of records"
         return
-    yield f"tried with the {len(seen.fullest)} records of the fullest partition, {seen.rate:.3g} in a second:"
-    with TemporaryDirectory() as folder:
-        events = Path(folder) / "events.jsonl"
-        events.write_bytes(b"".join(line + b"\n" for line in seen.fullest))
+    yield f"tried with the {len(seen.fullest.values)} records of the fullest partition, {seen.rate:.3g} in a second:"
+    with Path(os.devnull).open("wb") as nowhere:
         for k, policy in _with_several_k(path):
             run = Replay(policy, rate=seen.rate)
             try:
-                with progress_bar() as progress:
-                    replay_file(run, events, Path(folder) / f"{k}.jsonl", progress=progress)
+                run.run(_events(seen.fullest, policy), nowhere)
                 found = _told(run.report(0.0), seen.rate)
             except (InfeasibleError, DataError) as error:
                 found = f"cannot be had: {error}"
             yield f"with k {k}: {found}"
+
+
+def _events(records: GivenRecords, policy: Policy) -> Iterator[Events]:
+    """As a worker reads them."""
+    registry = Registry(settings_of(RegistrySettings, {})) if policy.format.needs_registry else None
+    decoder = decoder_of(policy.route(registry), MAX_EVENT_BYTES, LARGEST_MESSAGE, PersonKey.random())
+    for start in range(0, len(records.values), BATCH):
+        yield decoder.decode(GivenRecords.without_keys(records.values[start : start + BATCH], start))
 
 
 def _told(report: ReplayReport, rate: float) -> str:

@@ -36,7 +36,9 @@ def risk(
     rows: Annotated[
         int, typer.Option(min=1, max=2**31 - 1, help="Look at this many rows of a table, the first ones.")
     ] = 10_000_000,
-    topic: Annotated[str | None, typer.Option(help="Topic to look at, whose records are JSON objects.")] = None,
+    topic: Annotated[
+        str | None, typer.Option(help="Topic to look at: JSON objects, or what the registry has a schema of.")
+    ] = None,
     sample: Annotated[
         int, typer.Option(min=1, max=10_000_000, help="Look at this many records of a topic, the newest ones.")
     ] = 100_000,

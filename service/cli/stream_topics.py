@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from microdata import DataError, PersonKey, Progress
-from service.codec import AVRO, LARGEST_MESSAGE, MAX_EVENT_BYTES, Events, Route, codec_of
+from service.codec import AVRO, LARGEST_MESSAGE, MAX_EVENT_BYTES, Events, decoder_of
 from service.evidence import line_of, output_of
 from service.kafka import Client, Partition, RecordBatch, reach
 from service.policy import Policy, PolicyError, PolicyProblem
@@ -43,8 +43,7 @@ def read_input(client: Client, policy: Policy, progress: Progress) -> Events:
         raise PolicyError(
             [PolicyProblem("stream.format", "topics with a registry cannot be attacked; replay the events")]
         )
-    route = Route(policy.schema, policy.format, stream.input, stream.output, stream.emit, policy.show)
-    codec = codec_of(route, MAX_EVENT_BYTES, LARGEST_MESSAGE, PersonKey.random())
+    codec = decoder_of(policy.route(), MAX_EVENT_BYTES, LARGEST_MESSAGE, PersonKey.random())
     parts, times = [], []
     for batch in _batches(client, stream.input, progress):
         events = codec.decode(batch)

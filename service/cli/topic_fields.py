@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
 
-import orjson
+import numpy as np
+from numpy.typing import NDArray
 
 from microdata import DataError, FieldKeys, Progress, Sample
 from microdata.field_keys import FieldGatherer
-from microdata.sampling import json_object, json_table
+from service.codec import Columns, GivenRecords, TopicRecords, undescribed
 from service.kafka import Client, Partition, RecordBatch, reach
+from service.registry import Registry, RegistrySettings
+from service.settings import settings_of
 
 _REACH_SECONDS = 10.0
 _SECONDS = 30.0
@@ -46,31 +48,31 @@ class _Newest:
 
     def nothing(self) -> DataError:
         """What to say where there is no record to look at."""
-        return DataError(f"topic {self.topic!r}: no record among the newest {self.sample} is a JSON object")
+        return DataError(
+            f"topic {self.topic!r}: no record among the newest {self.sample} can be read; without a schema in the "
+            "registry they must be JSON objects"
+        )
+
+
+def topic_records(topic: str) -> TopicRecords:
+    """How the records of a topic are read: by its newest schema, where a registry is named that has one."""
+    settings = settings_of(RegistrySettings, {})
+    return undescribed(topic, Registry(settings) if settings.url is not None else None)
 
 
 def topic_fields(client: Client, topic: str, sample: int, progress: Progress) -> FieldKeys:
-    """Every field of the newest records, as keys; they must be JSON objects."""
+    """Every field of the newest records, as keys."""
     newest, gathered, other = _Newest(client, topic, sample), FieldGatherer(), 0
+    columns = topic_records(topic).columns
     for batch in newest.batches():
-        events = [json_object(value) for value in batch.values if value is not None]
-        given = [event for event in events if event is not None]
-        other += len(events) - len(given)
-        gathered.add(json_table(given))
+        values = [value for value in batch.values if value is not None]
+        table, taken = columns.read(values)
+        other += int((~taken).sum())
+        gathered.add(table)
         progress("reading", gathered.rows, sample)
     if not gathered.rows:
         raise newest.nothing()
     return gathered.fields(whole=newest.whole, misshapen=other)
-
-
-@dataclass(eq=False)
-class _Stretch:
-    """The sampled records of one partition."""
-
-    events: list[dict[str, Any]] = field(default_factory=list)
-    first: int | None = None
-    last: int = 0
-    """When the first and the last of them were written, in milliseconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +80,7 @@ class TopicSample:
     """Records of a topic, for a proposal and a rehearsal of it."""
 
     sample: Sample
-    fullest: list[bytes] = field(repr=False)
+    fullest: GivenRecords = field(repr=False)
     """The records of the partition that has most of them, in their order: a worker decides on each by itself."""
     rate: float
     """Records per second there; 1000 where they do not tell."""
@@ -86,35 +88,37 @@ class TopicSample:
     """Whether records have keys that come back, as those of persons do."""
 
 
-def topic_sample(client: Client, topic: str, sample: int, progress: Progress, in_front: int = 0) -> TopicSample:
-    """The newest records with their values; they must be JSON objects, behind so many bytes."""
-    newest, stretches, keys, other, size, rows = _Newest(client, topic, sample), dict[int, _Stretch](), [], 0, 0, 0
+def topic_sample(client: Client, topic: str, sample: int, progress: Progress, columns: Columns) -> TopicSample:
+    """The newest records with their values."""
+    newest, size = _Newest(client, topic, sample), 0
+    keys: list[bytes | None] = []
+    values: list[bytes] = []
+    where: list[tuple[int, int]] = []
     for batch in newest.batches():
-        own = stretches.setdefault(batch.partition.number, _Stretch())
         for key, value, at in zip(batch.keys, batch.values, batch.timestamps.tolist(), strict=True):
-            event = None if value is None else json_object(value[in_front:])
-            if event is None:
-                other += value is not None
-                continue
-            own.events.append(event)
-            own.first, own.last = at if own.first is None else own.first, at
-            keys.append(key)
-            size, rows = size + len(value or b""), rows + 1
-        progress("reading", rows, sample)
+            if value is not None:
+                keys.append(key)
+                values.append(value)
+                where.append((batch.partition.number, at))
+                size += len(value)
+        progress("reading", len(values), sample)
         if size >= MOST_BYTES:
             newest.whole = False
             break
-    if not rows:
+    table, taken = columns.read(values)
+    if not table.num_rows:
         raise newest.nothing()
-    fullest = max(stretches.values(), key=lambda own: len(own.events))
+    own = [keys[row] for row in np.flatnonzero(taken).tolist()]
+    partitions, times = np.array(where, np.int64).T
+    fullest = np.flatnonzero(taken & (partitions == np.bincount(partitions[taken]).argmax()))
     return TopicSample(
-        Sample(json_table([event for own in stretches.values() for event in own.events]), newest.whole, other),
-        [orjson.dumps(event) for event in fullest.events],
-        _rate(fullest),
-        keyed=None not in keys and len(set(keys)) < len(keys),
+        Sample(table, newest.whole, int((~taken).sum())),
+        GivenRecords.without_keys([values[row] for row in fullest.tolist()]),
+        _rate(times[fullest]),
+        keyed=None not in own and len(set(own)) < len(own),
     )
 
 
-def _rate(own: _Stretch) -> float:
-    seconds = (own.last - (own.first or 0)) / 1000
-    return len(own.events) / seconds if seconds > 0 else 1000.0
+def _rate(times: NDArray[np.int64]) -> float:
+    seconds = (times[-1] - times[0]) / 1000
+    return float(len(times) / seconds) if seconds > 0 else 1000.0

@@ -8,7 +8,7 @@ stream starts, says which type a public field has, and what stands in for a fiel
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -21,7 +21,16 @@ from service.codec import avro_schema
 from service.codec._avro_kernels import decimals, scan
 from service.codec._found import Found, nothing_found
 from service.codec.avro_schema import AvroSchemaError, Plan, Type, arrow_type
-from service.codec.binary_records import BinaryDecoder, Bytes, bits, gathered, ids_in_front, never_fits, strange
+from service.codec.binary_records import (
+    BinaryDecoder,
+    BinaryReader,
+    Bytes,
+    bits,
+    gathered,
+    ids_in_front,
+    never_fits,
+    strange,
+)
 from service.codec.events import WIRE_PREFIX
 from service.registry import Registry, RegistryError
 
@@ -133,18 +142,13 @@ def complaints(record: Type, schema: Schema) -> Iterator[tuple[str, str]]:
             yield name, "is public and of several types; one of them and null is what can be published"
 
 
-class AvroDecoder(BinaryDecoder[int, Plan]):
-    """Records of Avro, each read by the schema whose id it carries."""
+class AvroReader(BinaryReader[int, Plan]):
+    """Finds fields in records of Avro, each read by the schema whose id it carries."""
 
-    def __init__(
-        self, schema: Schema, schemas: Schemas, max_bytes: int, largest_row: int, person_key: PersonKey | None = None
-    ) -> None:
+    def __init__(self, fields: Sequence[str], schemas: Schemas, newest: Type, max_bytes: int) -> None:
         self._schemas = schemas
-        self._reader = schemas.reader()
-        for name, complaint in complaints(self._reader, schema):
-            raise SchemaError(complaint, at=name)
-        public = {name: arrow_type(avro_schema.find(self._reader, name)[0]) for name in schema.public}
-        super().__init__(schema, public, max_bytes, largest_row, person_key)
+        self._reader = newest
+        super().__init__(fields, max_bytes)
 
     def heads(
         self, data: Bytes, begins: NDArray[np.int64], ends: NDArray[np.int64], why: NDArray[np.int8]
@@ -182,6 +186,20 @@ class AvroDecoder(BinaryDecoder[int, Plan]):
             begins, ends = np.where(there, found.begins[place], 0), np.where(there, found.ends[place], 0)
             layers += _columns(one, data, begins, ends, found.numbers[place], there)
         return layers or [pa.nulls(found.choice.shape[1])]
+
+
+class AvroDecoder(BinaryDecoder[int, Plan]):
+    """Rows of records of Avro."""
+
+    def __init__(
+        self, schema: Schema, schemas: Schemas, max_bytes: int, largest_row: int, person_key: PersonKey | None = None
+    ) -> None:
+        newest = schemas.reader()
+        for name, complaint in complaints(newest, schema):
+            raise SchemaError(complaint, at=name)
+        public = {name: arrow_type(avro_schema.find(newest, name)[0]) for name in schema.public}
+        reader = AvroReader(schema.fields(), schemas, newest, max_bytes)
+        super().__init__(schema, reader, public, largest_row, person_key)
 
 
 def warm_up() -> None:

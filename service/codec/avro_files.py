@@ -18,6 +18,7 @@ from service.codec._avro_kernels import split
 from service.codec._found import found_of, nothing_found
 from service.codec.avro import AvroDecoder, OneSchema, record_of
 from service.codec.binary_files import records_of
+from service.codec.binary_records import Part
 from service.codec.events import LARGEST_MESSAGE, MAX_EVENT_BYTES, WHOLE_RECORD, Events, Refused
 
 ENDING = ".avro"
@@ -71,14 +72,14 @@ def _block(decoder: AvroDecoder, data: bytes, count: int, done: int) -> Events:
     # Records without a field take no bytes, but no policy is about them.
     if count > len(data):
         raise DataError(_DAMAGED)
-    plan = decoder.plan(0)
+    plan = decoder.reader.plan(0)
     assert not isinstance(plan, Reason), "the file's own schema"
-    found, bounds = nothing_found(len(decoder.fields), count), np.zeros(count + 1, np.int64)
+    found, bounds = nothing_found(len(decoder.reader.fields), count), np.zeros(count + 1, np.int64)
     values = np.frombuffer(data, np.uint8)
     if split(values, plan.program, found, bounds, 0, len(values)) < count or bounds[-1] != len(values):
         raise DataError(_DAMAGED)
     offsets, fits = np.arange(done, done + count), np.diff(bounds) <= MAX_EVENT_BYTES
-    events = decoder.rows(values, found_of(found, fits), plan, offsets[fits], None)
+    events = decoder.rows(Part(np.flatnonzero(fits), values, found_of(found, fits), plan), offsets[fits], None)
     large = [Refused(int(offset), WHOLE_RECORD, Reason.TOO_LARGE) for offset in offsets[~fits]]
     return Events.merged([events], large) if large else events
 

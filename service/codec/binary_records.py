@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,26 +31,22 @@ Plan = TypeVar("Plan")
 """How records of one schema are read."""
 
 
-class BinaryDecoder(ABC, Generic[Head, Plan]):
-    """Records above `max_bytes`, and rows whose public texts take more than `largest_row` bytes, are refused."""
+class Part(NamedTuple, Generic[Plan]):
+    """Records of one batch that are read alike."""
 
-    def __init__(
-        self,
-        schema: Schema,
-        public: Mapping[str, pa.DataType],
-        max_bytes: int,
-        largest_row: int,
-        person_key: PersonKey | None = None,
-    ) -> None:
-        self._person_key = person_key or PersonKey.random()
-        self.fields = tuple(schema.fields())
-        """Those that are declared."""
-        self.public = public
-        """Of each public field the type of its column."""
+    rows: NDArray[np.int64]
+    """Which of the batch."""
+    data: Bytes
+    found: Found
+    plan: Plan
+
+
+class BinaryReader(ABC, Generic[Head, Plan]):
+    """Finds these fields in records; those above `max_bytes` are refused."""
+
+    def __init__(self, fields: Sequence[str], max_bytes: int) -> None:
+        self.fields = tuple(fields)
         self._max_bytes = max_bytes
-        self._largest_row = largest_row
-        self._encoded = replace(schema, public=())
-        self._by_key = schema.person is PersonSource.KEY
         self._plans: OrderedDict[Head, Plan | Reason] = OrderedDict()
 
     @abstractmethod
@@ -71,11 +67,10 @@ class BinaryDecoder(ABC, Generic[Head, Plan]):
 
     @abstractmethod
     def layers(self, name: str, place: int, data: Bytes, found: Found, plan: Plan) -> list[pa.Array]:
-        """The values of a declared field, a column for each type that they may have."""
+        """The values of a field, a column for each type that they may have."""
 
-    def decode(self, batch: Records) -> Events:
-        """Rows and refusals of one batch."""
-        values = batch.values
+    def read(self, values: Sequence[bytes | None]) -> tuple[list[Part[Plan]], NDArray[np.int8]]:
+        """What is found in records, and of each why it is refused; 0 where it is not."""
         lengths = np.fromiter((-1 if value is None else len(value) for value in values), np.int64, len(values))
         fits = (lengths >= 0) & (lengths <= self._max_bytes)
         if not fits.all():
@@ -95,15 +90,8 @@ class BinaryDecoder(ABC, Generic[Head, Plan]):
             if not taken.all():
                 why[rows[~taken]] = Reason.MALFORMED
                 rows, found = rows[taken], found_of(found, taken)  # noqa: PLW2901 - the rest of them
-            keys = [batch.keys[row] for row in rows.tolist()] if self._by_key else None
-            parts.append(self.rows(data, found, plan, batch.offsets[rows], keys))
-        refused = [
-            Refused(int(batch.offsets[row]), WHOLE_RECORD, Reason(int(why[row])))
-            for row in np.flatnonzero(why).tolist()
-        ]
-        if len(parts) == 1 and not refused:
-            return parts[0]
-        return Events.merged(parts or [self._nothing()], refused)
+            parts.append(Part(rows, data, found, plan))
+        return parts, why
 
     def plan(self, head: Head) -> Plan | Reason:
         """How records with this head are read. What the registry does not know is asked again: it may by then."""
@@ -117,17 +105,54 @@ class BinaryDecoder(ABC, Generic[Head, Plan]):
                 self._plans.popitem(last=False)
         return found
 
+
+class BinaryDecoder(Generic[Head, Plan]):
+    """Rows of what a reader finds; those whose public texts take more than `largest_row` bytes are refused."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        reader: BinaryReader[Head, Plan],
+        public: Mapping[str, pa.DataType],
+        largest_row: int,
+        person_key: PersonKey | None = None,
+    ) -> None:
+        self._person_key = person_key or PersonKey.random()
+        self.reader: BinaryReader[Head, Plan] = reader
+        """It looks for all declared fields."""
+        self.public = public
+        """Of each public field the type of its column."""
+        self._largest_row = largest_row
+        self._encoded = replace(schema, public=())
+        self._by_key = schema.person is PersonSource.KEY
+
+    def decode(self, batch: Records) -> Events:
+        """Rows and refusals of one batch."""
+        read, why = self.reader.read(batch.values)
+        parts = []
+        for part in read:
+            keys = [batch.keys[row] for row in part.rows.tolist()] if self._by_key else None
+            parts.append(self.rows(part, batch.offsets[part.rows], keys))
+        refused = [
+            Refused(int(batch.offsets[row]), WHOLE_RECORD, Reason(int(why[row])))
+            for row in np.flatnonzero(why).tolist()
+        ]
+        if len(parts) == 1 and not refused:
+            return parts[0]
+        return Events.merged(parts or [self._nothing()], refused)
+
     def _nothing(self) -> Events:
         columns = {name: [pa.nulls(0)] for name in self._encoded.fields()}
         table = encode_layers(self._encoded, columns, 0, [], person_key=self._person_key).table
         public = tuple(pa.nulls(0, kind) for kind in self.public.values())
         return Events(np.empty(0, np.int64), table.persons, table.quasi, table.sensitive, public, [])
 
-    def rows(
-        self, data: Bytes, found: Found, plan: Plan, offsets: NDArray[np.int64], keys: list[bytes | None] | None
-    ) -> Events:
+    def rows(self, part: Part[Plan], offsets: NDArray[np.int64], keys: list[bytes | None] | None) -> Events:
         """The events of records in which this was found."""
-        layers = {name: self.layers(name, place, data, found, plan) for place, name in enumerate(self.fields)}
+        _, data, found, plan = part
+        layers = {
+            name: self.reader.layers(name, place, data, found, plan) for place, name in enumerate(self.reader.fields)
+        }
         encoded = encode_layers(
             self._encoded,
             {name: layers[name] for name in self._encoded.fields()},
@@ -141,7 +166,7 @@ class BinaryDecoder(ABC, Generic[Head, Plan]):
         good[encoded.rows] = True
         public = {}
         for name, kind in self.public.items():
-            public[name], reasons = _published(layers[name], kind)
+            public[name], reasons = one_column(layers[name], kind)
             wrong = np.flatnonzero(good & (reasons > 0))
             refused += [Refused(int(offsets[row]), name, Reason(int(reasons[row]))) for row in wrong]
             good[wrong] = False
@@ -225,8 +250,8 @@ _PROMOTED = {
 """What a type is read as besides itself; bytes are read as texts where they are some."""
 
 
-def _published(layers: list[pa.Array], kind: pa.DataType) -> tuple[pa.Array, NDArray[np.int8]]:
-    """Public values as one column of this type, and reasons for those that are not of it."""
+def one_column(layers: Sequence[pa.Array], kind: pa.DataType) -> tuple[pa.Array, NDArray[np.int8]]:
+    """Values as one column of this type, and reasons for those that are not of it."""
     rows = len(layers[0])
     column, reasons = pa.nulls(rows, kind), np.zeros(rows, np.int8)
     for layer in layers:

@@ -45,6 +45,20 @@ class Records(Protocol):
         """The bytes of each; None for a tombstone."""
 
 
+@dataclass(frozen=True, eq=False)
+class GivenRecords:
+    """Records that are at hand, such as those of a file."""
+
+    offsets: NDArray[np.int64]
+    keys: list[bytes | None]
+    values: list[bytes]
+
+    @classmethod
+    def without_keys(cls, values: list[bytes], first: int = 0) -> GivenRecords:
+        """Numbered from `first`."""
+        return cls(np.arange(first, first + len(values)), [None] * len(values), values)
+
+
 class Codec(Protocol):
     """One format. What a record means never depends on its companions: a new owner who reads it again gets the same."""
 

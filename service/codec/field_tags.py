@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from service.codec import avro_schema, protobuf_schema
@@ -14,6 +15,8 @@ from service.registry import Registered
 _PROPERTIES = ("confluent:tags", "tags", "labels")
 """Where Avro and JSON Schema have them; the first is Confluent's."""
 _DEEPEST = 8
+MOST_FIELDS = 2_000
+"""Of a schema that are looked at; records that hold themselves have no end of them."""
 
 
 def field_tags(registered: Registered) -> dict[str, tuple[str, ...]]:
@@ -21,10 +24,11 @@ def field_tags(registered: Registered) -> dict[str, tuple[str, ...]]:
     try:
         if registered.kind == "AVRO":
             record = avro_schema.parse(registered.text, registered.references)
-            found = {name: _texts(field.properties) for name, field in avro_schema.leaves(record)}
+            leaves = islice(avro_schema.leaves(record), MOST_FIELDS)
+            found = {name: _texts(field.properties) for name, field in leaves}
         elif registered.kind == "PROTOBUF":
             file = protobuf_schema.parse(registered.text, registered.references)
-            found = dict(_of_message(protobuf_schema.message_of(file, None)))
+            found = dict(islice(_of_message(protobuf_schema.message_of(file, None)), MOST_FIELDS))
         else:
             found = dict(_of_properties(json.loads(registered.text)))
     except (AvroSchemaError, ProtobufSchemaError, ValueError, RecursionError):

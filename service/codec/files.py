@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from microdata import DataError, Encoded, PersonKey, PersonSource, Progress, Schema, read_batches, silent
 from microdata.sources import format_of, line_chunks, reading
 from service.codec.avro_files import is_avro, read_avro_events
-from service.codec.events import Events, refused_records
+from service.codec.events import Events, GivenRecords, refused_records
 from service.codec.formats import TopicFormat
 from service.codec.json import JsonCodec
 from service.codec.protobuf_files import is_protobuf, read_protobuf_events
 
 LINES = 1 << 14
 """Lines that are decoded at once."""
-
-
-@dataclass(frozen=True, eq=False)
-class Lines:
-    """Lines of a file as records without a key."""
-
-    offsets: NDArray[np.int64]
-    keys: list[bytes | None]
-    values: list[bytes]
 
 
 def read_events(
@@ -63,9 +50,8 @@ def read_events(
                 raise DataError("a JSON array; needed is one object per line")
             for start in range(0, len(lines), LINES):
                 values = lines[start : start + LINES]
-                offsets = np.arange(done, done + len(values))
+                yield codec.decode(GivenRecords.without_keys(values, done))
                 done += len(values)
-                yield codec.decode(Lines(offsets, [None] * len(values), values))
             progress("read", done, max(done, round(done / share) if share else done))
         if not done:
             raise DataError("there are no rows")

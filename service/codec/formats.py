@@ -11,6 +11,7 @@ from service.codec import avro, avro_messages, protobuf, protobuf_messages
 from service.codec.avro import AvroDecoder, OneSchema, RegistrySchemas, record_of
 from service.codec.avro_messages import AvroMessages, derived_schema
 from service.codec.binary_messages import largest_row
+from service.codec.binary_records import BinaryDecoder
 from service.codec.events import LARGEST_MESSAGE, MAX_EVENT_BYTES, WIRE_PREFIX, Codec, Emit, Events, Leaving, Records
 from service.codec.json import JsonCodec
 from service.codec.json_messages import JSON_VALUE, JsonMessages
@@ -105,8 +106,11 @@ class Route:
         return self.registry
 
 
-class _Decoder(Protocol):
-    def decode(self, batch: Records) -> Events: ...
+class Decoder(Protocol):
+    """The half of a codec that reads."""
+
+    def decode(self, batch: Records) -> Events:
+        """Rows and refusals of one batch."""
 
 
 class _Encoder(Protocol):
@@ -117,7 +121,7 @@ class _Encoder(Protocol):
 class TwoFormats:
     """Reads one format and writes another, or the same with another schema."""
 
-    decoder: _Decoder
+    decoder: Decoder
     encoder: _Encoder
 
     def decode(self, batch: Records) -> Events:
@@ -134,24 +138,29 @@ def codec_of(route: Route, max_bytes: int, message_bytes: int, person_key: Perso
     source, target = route.format.input.type, route.format.output.type
     if not {source, target} & _WITH_SCHEMA:
         return CODECS[source](route.schema, max_bytes, message_bytes, person_key)
-    documents = message_bytes - WIRE_PREFIX
-    room = largest_row(route.schema, message_bytes) if target in _BINARY else _largest_json_row(route.schema, documents)
-    decoder: Any
-    if source in _BINARY:
-        decoder = _binary_decoder(route, max_bytes, room, person_key)
-        public = decoder.public
-    else:
-        most = min(max_bytes, room) if target in _BINARY else max_bytes
-        decoder = JsonCodec(route.schema, most, documents, person_key)
-        decoder = JsonSchemaDecoder(decoder, route.asked()) if source == JSON_SCHEMA else decoder
-        public = dict.fromkeys(route.schema.public, JSON_VALUE)
+    decoder = decoder_of(route, max_bytes, message_bytes, person_key)
     if target in _BINARY:
+        json_values = dict.fromkeys(route.schema.public, JSON_VALUE)
+        public = decoder.public if isinstance(decoder, BinaryDecoder) else json_values
         return TwoFormats(decoder, _binary_messages(route, public, message_bytes))
-    messages = JsonMessages(route.schema, documents)
+    messages = JsonMessages(route.schema, message_bytes - WIRE_PREFIX)
     if target != JSON_SCHEMA:
         return TwoFormats(decoder, messages)
     text = derived_json_schema(route.schema, route.emit, route.show)
     return TwoFormats(decoder, JsonSchemaMessages(messages, _prefix(route, "JSON", text)))
+
+
+def decoder_of(route: Route, max_bytes: int, message_bytes: int, person_key: PersonKey) -> Decoder:
+    """The half of the codec that reads. A registry is asked for what the stream reads, and told nothing."""
+    source, target = route.format.input.type, route.format.output.type
+    documents = message_bytes - WIRE_PREFIX
+    room = largest_row(route.schema, message_bytes) if target in _BINARY else _largest_json_row(route.schema, documents)
+    if source in _BINARY:
+        return _binary_decoder(route, max_bytes, room, person_key)
+    if source != JSON_SCHEMA and target not in _WITH_SCHEMA:
+        return CODECS[source](route.schema, max_bytes, message_bytes, person_key)
+    codec = JsonCodec(route.schema, min(max_bytes, room) if target in _BINARY else max_bytes, documents, person_key)
+    return JsonSchemaDecoder(codec, route.asked()) if source == JSON_SCHEMA else codec
 
 
 def _binary_decoder(route: Route, max_bytes: int, largest: int, person_key: PersonKey) -> AvroDecoder | ProtobufDecoder:

@@ -10,23 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from microdata import Attribute, Reason, Schema, Show
-from service.codec.events import WHOLE_RECORD, WIRE_PREFIX, Emit, Events, Leaving, Records, Refused
+from service.codec.events import WHOLE_RECORD, WIRE_PREFIX, Emit, Events, GivenRecords, Leaving, Records, Refused
 from service.codec.json import JsonCodec
 from service.codec.json_messages import JsonMessages
 from service.registry import Registry
-
-
-@dataclass(frozen=True, eq=False)
-class _Documents:
-    """Records without what was in front of them."""
-
-    offsets: NDArray[np.int64]
-    keys: list[bytes | None]
-    values: list[bytes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +40,7 @@ class JsonSchemaDecoder:
             else:
                 refused.append(Refused(int(batch.offsets[row]), WHOLE_RECORD, reason))
         values = [value[WIRE_PREFIX:] for value in (batch.values[row] for row in rows) if value is not None]
-        documents = _Documents(batch.offsets[rows], [batch.keys[row] for row in rows], values)
+        documents = GivenRecords(batch.offsets[rows], [batch.keys[row] for row in rows], values)
         events = self.codec.decode(documents)
         return Events.merged([events], refused) if refused else events
 

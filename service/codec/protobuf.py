@@ -8,7 +8,7 @@ topic's subject when the stream starts says which type a public field has.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +20,7 @@ from service.codec import protobuf_schema
 from service.codec._found import Found, nothing_found
 from service.codec._protobuf_kernels import DEFAULT, VALUE, heads, scan
 from service.codec.avro_schema import RANGES
-from service.codec.binary_records import BinaryDecoder, Bytes, gathered, never_fits, strange
+from service.codec.binary_records import BinaryDecoder, BinaryReader, Bytes, gathered, never_fits, strange
 from service.codec.protobuf_schema import MOMENT, Leaf, Plan, arrow_type, message_of, path_of
 from service.codec.protobuf_text import unescaped
 from service.codec.protobuf_types import Enum, Field, File, Message, ProtobufSchemaError
@@ -135,18 +135,13 @@ def complaints(message: Message, schema: Schema) -> Iterator[tuple[str, str]]:
             yield name, why
 
 
-class ProtobufDecoder(BinaryDecoder[bytes, Plan]):
-    """Records of Protobuf, each read by the schema whose id it carries."""
+class ProtobufReader(BinaryReader[bytes, Plan]):
+    """Finds fields in records of Protobuf, each read by the schema whose id it carries."""
 
-    def __init__(
-        self, schema: Schema, schemas: Schemas, max_bytes: int, largest_row: int, person_key: PersonKey | None = None
-    ) -> None:
+    def __init__(self, fields: Sequence[str], schemas: Schemas, newest: Message, max_bytes: int) -> None:
         self._schemas = schemas
-        self._reader = schemas.reader()
-        for name, complaint in complaints(self._reader, schema):
-            raise SchemaError(complaint, at=name)
-        public = {name: arrow_type(path[-1]) for name in schema.public if (path := path_of(self._reader, name))}
-        super().__init__(schema, public, max_bytes, largest_row, person_key)
+        self._reader = newest
+        super().__init__(fields, max_bytes)
 
     def heads(
         self, data: Bytes, begins: NDArray[np.int64], ends: NDArray[np.int64], why: NDArray[np.int8]
@@ -191,6 +186,20 @@ class ProtobufDecoder(BinaryDecoder[bytes, Plan]):
             if default is not None:
                 layers.append(default.take(pa.array(np.zeros(rows, np.int64), mask=~absent)))
         return layers
+
+
+class ProtobufDecoder(BinaryDecoder[bytes, Plan]):
+    """Rows of records of Protobuf."""
+
+    def __init__(
+        self, schema: Schema, schemas: Schemas, max_bytes: int, largest_row: int, person_key: PersonKey | None = None
+    ) -> None:
+        newest = schemas.reader()
+        for name, complaint in complaints(newest, schema):
+            raise SchemaError(complaint, at=name)
+        public = {name: arrow_type(path[-1]) for name in schema.public if (path := path_of(newest, name))}
+        reader = ProtobufReader(schema.fields(), schemas, newest, max_bytes)
+        super().__init__(schema, reader, public, largest_row, person_key)
 
 
 def place_of(path: bytes) -> tuple[int, ...]:

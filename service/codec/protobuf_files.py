@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from microdata import DataError, PersonKey, Progress, Schema
 from service.codec._protobuf_kernels import split
 from service.codec.binary_files import records_of
-from service.codec.events import LARGEST_MESSAGE, MAX_EVENT_BYTES, Events
+from service.codec.events import LARGEST_MESSAGE, MAX_EVENT_BYTES, Events, GivenRecords
 from service.codec.formats import PROTOBUF, TopicFormat
 from service.codec.protobuf import OneMessage, ProtobufDecoder
 
@@ -22,15 +20,6 @@ _MOST_MESSAGE = 64 << 20
 """Bytes of a message; larger ones are no messages."""
 _AT_ONCE = 1 << 14
 _DAMAGED = "not readable as messages of Protobuf, each behind its length; it is damaged, cut off, or something else"
-
-
-@dataclass(frozen=True, eq=False)
-class _Messages:
-    """Messages of a file as records without a key."""
-
-    offsets: NDArray[np.int64]
-    keys: list[bytes | None]
-    values: list[bytes]
 
 
 def is_protobuf(path: Path) -> bool:
@@ -51,7 +40,7 @@ def read_protobuf_events(
         while chunk := file.read(_CHUNK):
             rest += chunk
             for values, after in _whole(rest):
-                yield decoder.decode(_Messages(np.arange(done, done + len(values)), [None] * len(values), values))
+                yield decoder.decode(GivenRecords.without_keys(values, done))
                 done, rest = done + len(values), after
                 progress("read", done, max(done, round(done * size / max(file.tell() - len(rest), 1))))
         if rest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from binascii import Error as NotBase64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TypeAlias
@@ -54,6 +54,8 @@ _KINDS = {
     "sint32": (wire.SIGNED32, wire.VARINT, pa.int32()),
     "sint64": (wire.SIGNED, wire.VARINT, pa.int64()),
 }
+DEEPEST = 8
+"""Messages inside of each other whose fields are listed; one may hold itself."""
 Path: TypeAlias = tuple[Field, ...]
 """From a field of a message to one inside of it."""
 
@@ -148,6 +150,17 @@ def complaint(path: Path) -> str | None:
     if arrow_type(path[-1]) is None:
         return "is of type message, which holds many values"
     return None
+
+
+def leaves(message: Message, above: Path = ()) -> Iterator[tuple[str, Path]]:
+    """Every field that is no message with fields of its own, by its (dotted) name, and the way to it."""
+    for each in message.fields:
+        path = (*above, each)
+        inside = each.type if isinstance(each.type, Message) and not each.repeated else None
+        if inside is None or arrow_type(each) is not None:
+            yield ".".join(one.name for one in path), path
+        elif len(path) <= DEEPEST:
+            yield from leaves(inside, path)
 
 
 def _value_of(one: Field) -> Field | None:

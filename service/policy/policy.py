@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from microdata import InfeasibleError, SchemaError, Show, Words, missing_extensions, system_words
-from service.codec import Format
+from service.codec import Format, Route
 from service.policy.data import Beside, DataKind, Outside, kind_of, policy_file
 from service.policy.errors import PolicyError, PolicyProblem, dotted, shown, unknown_name
 from service.policy.file import AttackSection, ReleasesSection, StreamSection, TableSection
@@ -20,6 +20,7 @@ from service.policy.formats import format_of
 from service.policy.purposes import choose, completed, guarantee_for
 from service.policy.text import parse_text, read_policy_text
 from service.policy.validation import validated
+from service.registry import Registry
 from static_algos import Catalogue
 from stream_algos import Engine, StreamParameters
 
@@ -109,6 +110,12 @@ class Policy:
                 guarantee: Any = self.data.guarantee.model_validate(self._given)
                 made = guarantee.models(self.schema)
         return tuple(made)
+
+    def route(self, registry: Registry | None = None) -> Route:
+        """What the codec of the policy's stream is made for; the registry is asked where its format needs one."""
+        assert self.stream is not None, "only a stream has topics"
+        topics = self.stream.input, self.stream.output
+        return Route(self.schema, self.format, *topics, self.stream.emit, self.show, registry)
 
     def fields(self) -> tuple[str, ...]:
         """The declared fields."""

@@ -1,6 +1,7 @@
 """A first policy for a topic that nobody described, with a rehearsal."""
 
 import json
+import re
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from service.broker import Broker
 from service.kafka import KafkaSettings, Partition, connect
 from service.policy import load_policy
 from tests.service.cli.cli_world import MARK
+from tests.service.codec import avro_world, protobuf_world
 from tests.service.registry.fake_registry import FakeRegistry
 
 CITIES = ("Oslo", "Rome", "Bari")
@@ -90,27 +92,81 @@ def test_it_is_a_table_or_a_topic(portcullis: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "policy.yaml").exists()
 
 
-def test_tags_of_the_registry_go_before_guesses(
-    portcullis: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def written(kind: str, number: int) -> bytes:
+    """An order in this format, without what is in front."""
+    made = order(number, named=True) | {"city": {"name": CITIES[number % 3]}}
+    if kind == "JSON":
+        return json.dumps(made).encode()
+    return avro_world.written(AVRO, made) if kind == "AVRO" else b"\0" + protobuf_world.written(UNTAGGED, made, "Order")
+
+
+CITY = {"type": "record", "name": "City", "fields": [{"name": "name", "type": "string", "tags": ["direct-identifier"]}]}
+AVRO = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "customer", "type": "string"},
+        {"name": "age", "type": ["null", "int"], "confluent:tags": ["PII"]},
+        {"name": "city", "type": CITY},
+        {"name": "diagnosis", "type": "string"},
+        {"name": "note", "type": "string"},
+    ],
+}
+PROTOBUF = """syntax = "proto3";
+import "confluent/meta.proto";
+message Order {
+  string customer = 1;
+  optional int32 age = 2 [(confluent.field_meta).tags = "PII"];
+  City city = 3;
+  string diagnosis = 4;
+  string note = 5;
+}
+message City { string name = 1 [(confluent.field_meta).tags = "direct-identifier"]; }
+"""
+UNTAGGED = re.sub(r" \[.*?\]|import.*", "", PROTOBUF)
+"""As protoc takes it without Confluent's file."""
+JSON = {
+    "type": "object",
+    "properties": {
+        "city": {"properties": {"name": {"confluent:tags": ["direct-identifier"]}}},
+        "age": {"confluent:tags": ["PII"]},
+    },
+}
+SCHEMAS: dict[str, Any] = {"AVRO": AVRO, "PROTOBUF": PROTOBUF, "JSON": JSON}
+
+
+@pytest.mark.parametrize(("kind", "name"), [("AVRO", "avro"), ("PROTOBUF", "protobuf"), ("JSON", "json-schema")])
+def test_a_topic_with_a_schema_is_read_by_it(
+    kind: str, name: str, portcullis: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tags = {"city": {"confluent:tags": ["direct-identifier"]}, "age": {"confluent:tags": ["PII"]}}
+    """Its tags go before guesses, its values are looked at, and the policy is tried with them."""
     with Broker() as broker, FakeRegistry() as registry:
         client = connect(KafkaSettings(bootstrap_servers=broker.bootstrap))
-        number = registry.add("orders-value", {"type": "object", "properties": tags}, "JSON")
+        number = registry.add("orders-value", SCHEMAS[kind], kind)
         with closing(client.admin()) as admin, closing(client.producer("orders")) as producer:
             producer.init_transactions()
             admin.create_topic("orders", 1)
             producer.begin()
-            head = b"\0" + number.to_bytes(4, "big")
-            values: list[bytes | None] = [head + json.dumps(order(one, named=True)).encode() for one in range(200)]
-            producer.produce(Partition("orders", 0), values)
+            front = b"\0" + number.to_bytes(4, "big")
+            values: list[bytes | None] = [front + written(kind, one) for one in range(200)]
+            producer.produce(Partition("orders", 0), [*values, b"no record", front, None])
             producer.commit()
         monkeypatch.setenv("PORTCULLIS_REGISTRY_URL", registry.url)
-        result = portcullis("policy", "init", "--topic", "orders", "--bootstrap", broker.bootstrap, "--out", tmp_path)
+        asked = "--topic", "orders", "--bootstrap", broker.bootstrap
+        result = portcullis("policy", "init", *asked, "--out", tmp_path, "--try")
         assert result.exit_code == 0, result.output
-        assert "city: left out (its schema tags it direct-identifier)" in result.stdout
+        assert "city.name: left out (its schema tags it direct-identifier)" in result.stdout
         assert "age: quasi (its schema tags it PII; " in result.stdout
-        assert load_policy(tmp_path / "policy.yaml").format.input.type == "json-schema"
-        registry.add("orders-value", {"type": "record", "name": "A", "fields": []})
-        result = portcullis("policy", "init", "--topic", "orders", "--bootstrap", broker.bootstrap, "--out", tmp_path)
-        assert "the registry has a schema of AVRO" in result.output
+        assert "diagnosis: sensitive" in result.stdout
+        assert "tried with the 200 records" in result.stdout
+        assert result.stdout.count("of the events suppressed, loss") == 3
+        policy = load_policy(tmp_path / "policy.yaml")
+        assert (policy.format.input.type, policy.schema.person) == (name, "customer")
+        result = portcullis("risk", *asked, "--person", "customer", "--policy", tmp_path / "policy.yaml", "--json")
+        assert result.exit_code == 0, result.output
+        rows = json.loads(result.stdout)["fields"]
+        distinct = {one["name"]: one["distinct"] for one in rows}
+        assert [distinct[one] for one in ("age", "city.name", "diagnosis")] == [50, 3, 3]
+        assert "2 rows could not be read" in result.stderr
+        assert MARK not in result.output
+        assert len(registry.schemas) == 1, "looking registers nothing"

@@ -1,0 +1,147 @@
+"""Records of a topic of which nobody said yet what they are: all their fields as columns, whatever their format is.
+
+What a record says is read as a worker would read it. Fields inside of others have dotted names, those of binary formats
+as columns of their own, those of JSON in structs. A field that holds many values is there, but none of its values is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from microdata import DataError
+from microdata.columns import texts
+from microdata.sampling import json_object, json_table
+from service.codec import avro_schema, protobuf_schema
+from service.codec.avro import AvroReader, RegistrySchemas
+from service.codec.binary_records import BinaryReader, Part, one_column
+from service.codec.events import MAX_EVENT_BYTES, WIRE_PREFIX
+from service.codec.field_tags import MOST_FIELDS, field_tags
+from service.codec.formats import AVRO, DEFAULT_FORMAT, JSON_SCHEMA, PROTOBUF
+from service.codec.protobuf import ProtobufReader, RegistryMessages
+from service.registry import Registry
+
+_AT_ONCE = 1 << 20
+"""Values that are found at once, in however many records."""
+_MANY = pa.list_(pa.null())
+"""The type of a column that stands for values of which a record holds many."""
+
+
+class Columns(Protocol):
+    """Reads records of one format."""
+
+    def read(self, values: Sequence[bytes | None]) -> tuple[pa.Table, NDArray[np.bool_]]:
+        """All fields of those records that can be read, and which these are."""
+
+
+@dataclass(frozen=True)
+class TopicRecords:
+    """What is known of a topic that a registry may know, and how its records are read."""
+
+    format: str
+    """As policies name it."""
+    columns: Columns
+    tags: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What the newest schema says of fields, such as PII."""
+
+
+def undescribed(topic: str, registry: Registry | None) -> TopicRecords:
+    """By the newest schema of the topic; plain JSON where nobody has one."""
+    subject = f"{topic}-value"
+    newest = registry.newest(subject) if registry is not None else None
+    if registry is None or newest is None:
+        return TopicRecords(DEFAULT_FORMAT, JsonColumns())
+    tags = field_tags(newest)
+    if newest.kind == "AVRO":
+        return TopicRecords(AVRO, avro_columns(RegistrySchemas(registry, subject)), tags)
+    if newest.kind == "PROTOBUF":
+        return TopicRecords(PROTOBUF, protobuf_columns(RegistryMessages(registry, subject)), tags)
+    return TopicRecords(JSON_SCHEMA, JsonColumns(WIRE_PREFIX), tags)
+
+
+@dataclass(frozen=True)
+class JsonColumns:
+    """Objects of JSON behind so many bytes."""
+
+    in_front: int = 0
+
+    def read(self, values: Sequence[bytes | None]) -> tuple[pa.Table, NDArray[np.bool_]]:
+        """All fields of those records that are objects."""
+        objects = [None if value is None else json_object(value[self.in_front :]) for value in values]
+        taken = np.array([each is not None for each in objects], bool)
+        return json_table([each for each in objects if each is not None]), taken
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryColumns:
+    """Fields of Avro or of Protobuf."""
+
+    reader: BinaryReader[Any, Any]
+    types: Mapping[str, pa.DataType | None]
+    """Of each field that the reader finds; None where it has several."""
+    many: Sequence[str]
+    """Fields that hold many values."""
+
+    def read(self, values: Sequence[bytes | None]) -> tuple[pa.Table, NDArray[np.bool_]]:
+        """All fields of those records that are as their schema says."""
+        step = max(_AT_ONCE // max(len(self.types), 1), 1)
+        read = [self._some(values[start : start + step]) for start in range(0, max(len(values), 1), step)]
+        return pa.concat_tables([table for table, _ in read]), np.concatenate([taken for _, taken in read])
+
+    def _some(self, values: Sequence[bytes | None]) -> tuple[pa.Table, NDArray[np.bool_]]:
+        parts, why = self.reader.read(values)
+        names, kinds = [*self.types, *self.many], [*(kind or pa.string() for kind in self.types.values())]
+        shape = pa.schema([*zip(self.types, kinds, strict=True), *((name, _MANY) for name in self.many)])
+        tables = [pa.table(dict(zip(names, self._columns(part), strict=True)), shape) for part in parts]
+        table = pa.concat_tables([shape.empty_table(), *tables])
+        places = np.concatenate([np.empty(0, np.int64), *(part.rows for part in parts)])
+        return table.take(pa.array(np.argsort(places))), why == 0
+
+    def _columns(self, part: Part[Any]) -> Iterator[pa.Array]:
+        for place, (name, kind) in enumerate(self.types.items()):
+            layers = self.reader.layers(name, place, part.data, part.found, part.plan)
+            if kind is None:
+                yield pc.coalesce(*(texts(layer)[0].cast(pa.string()) for layer in layers))
+            else:
+                yield one_column(layers, kind)[0]
+        for _ in self.many:
+            yield pa.nulls(len(part.rows), _MANY)
+
+
+def avro_columns(schemas: RegistrySchemas) -> BinaryColumns:
+    """All fields of the newest schema."""
+    newest = schemas.reader()
+    kinds = {
+        name: [avro_schema.arrow_type(one) for one in each.type.choices()]
+        for name, each in _bounded(avro_schema.leaves(newest))
+    }
+    types = {name: own[0] if len(own) == 1 else None for name, own in kinds.items() if own and None not in own}
+    reader = AvroReader([*types], schemas, newest, MAX_EVENT_BYTES)
+    return BinaryColumns(reader, types, [name for name, own in kinds.items() if None in own])
+
+
+def protobuf_columns(schemas: RegistryMessages) -> BinaryColumns:
+    """All fields of the message in the newest schema."""
+    newest = schemas.reader()
+    leaves = dict(_bounded(protobuf_schema.leaves(newest)))
+    types = {
+        name: protobuf_schema.arrow_type(path[-1])
+        for name, path in leaves.items()
+        if protobuf_schema.complaint(path) is None
+    }
+    reader = ProtobufReader([*types], schemas, newest, MAX_EVENT_BYTES)
+    return BinaryColumns(reader, types, [name for name in leaves if name not in types])
+
+
+def _bounded(leaves: Iterator[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    found = list(islice(leaves, MOST_FIELDS + 1))
+    if len(found) > MOST_FIELDS:
+        raise DataError(f"the topic's schema has more than {MOST_FIELDS} fields")
+    return found
