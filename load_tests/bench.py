@@ -48,7 +48,9 @@ PARTS = {
 BY_HAND = frozenset(
     {
         "category_attacks",
+        "cohort_restore",
         "cohort_speed",
+        "cohort_throughput",
         "column_orders",
         "http_bombs",
         "ratings_speed",

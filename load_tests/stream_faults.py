@@ -4,9 +4,9 @@ Events carry a number that can be traced, which no real policy should publish. A
 committed reader: every event left exactly once or is counted as suppressed or refused, and every cluster is about k
 persons. As a dirty reader, who sees aborted transactions too: no event stands under two clusters or two boxes. With
 `--algorithm cohorts` the dirty reader also ties all rows of each person together and intersects their boxes: at least k
-persons of the partition must lie in all of them.
+persons of the partition must lie in all of them. What is remembered of persons is compacted all the time meanwhile.
 
-    python -m load_tests.stream_faults --broker apache --events 200000 --kills 20 --algorithm cohorts
+    python -m load_tests.stream_faults --broker apache --events 200000 --kills 20 --algorithm cohorts --docs docs
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from load_tests.harness import arguments, print_machine, print_table, write_json
+from load_tests.harness import arguments, machine_line, print_machine, print_table, show, write_json
+from load_tests.stream_linking import write_between
 from service.broker import Broker
 from service.demo import POLICY
 from service.kafka import KafkaError, KafkaSettings, Partition, Reader, connect
@@ -59,6 +60,15 @@ IMPATIENT = {
     "PORTCULLIS_WORKER_COMMIT_INTERVAL": "0.3",
 }
 """Settings with which much happens in a short time."""
+EAGER = {
+    "cleanup.policy": "compact",
+    "max.compaction.lag.ms": "1000",
+    "segment.ms": "1000",
+    "min.cleanable.dirty.ratio": "0.01",
+    "delete.retention.ms": "1000",
+}
+"""A memory topic that is compacted whenever something was written."""
+MEMORY = "portcullis.orders.safe.memory"
 SETTLE_SECONDS = 240.0
 SHOWN = {"taken", "released", "clusters"}
 
@@ -78,6 +88,8 @@ class Outcome:
     candidates: int | None
     """Fewest persons who lie in all boxes of somebody; None where that is not promised."""
     clusters: int
+    compacted: int | None
+    """Offsets of the memory topic up to which it was compacted, over all partitions; None where nobody can see it."""
     seconds: float
 
     @property
@@ -98,12 +110,16 @@ class Arena:
         settings: Mapping[str, str] = IMPATIENT,
         *,
         algorithm: str = "castle",
+        traced: bool = True,
+        emit: str = "clusters",
+        eager: bool = False,
     ) -> None:
         self.bootstrap, self.client, self.settings = bootstrap, client, settings
         self.remembers = algorithm == "cohorts"
         self.policy = directory / "orders.yaml"
         policy = json.loads(json.dumps(POLICY))
-        policy["schema"]["public"].append("order")
+        policy["schema"]["public"] = ["shop", "order"] if traced else []
+        policy["stream"]["emit"] = emit
         policy["guarantee"]["delay"] = {"tuples": DELTA, "seconds": 15}
         if self.remembers:
             policy["guarantee"] |= {"algorithm": "cohorts", "company": "standing"}
@@ -118,6 +134,8 @@ class Arena:
         admin = connect(kafka).admin()
         for topic in ("orders.raw", "orders.safe", "orders.dead"):
             admin.create_topic(topic, PARTITIONS)
+        if self.remembers and eager:
+            admin.create_topic(MEMORY, PARTITIONS, EAGER)
         admin.close()
         self.connection = connect(kafka)
         self.persons: dict[int, str] = {}
@@ -132,6 +150,16 @@ class Arena:
         command = [sys.executable, "-m", "service", "run", str(self.policy), "--bootstrap", self.bootstrap]
         command += ["--client", self.client]
         self.workers.append(subprocess.Popen(command, stdout=self.log, stderr=self.log, env=environment))
+
+    def kill_worker(self) -> None:
+        """End the first worker without any warning."""
+        victim = self.workers.pop(0)
+        victim.kill()
+        victim.wait()
+
+    def said(self) -> str:
+        """What the workers have told so far."""
+        return Path(self.log.name).read_text(encoding="utf-8", errors="replace")
 
     def close(self) -> None:
         """End every worker that is left."""
@@ -254,7 +282,7 @@ def clusters(reader: Reader, ends: dict[Partition, int]) -> Iterator[dict[str, A
                 yield msgspec.json.decode(value or b"{}")
 
 
-def judge(arena: Arena, happened: Counter[str], started: float) -> Outcome:
+def judge(arena: Arena, happened: Counter[str], compacted: int | None, started: float) -> Outcome:
     """Read everything as both kinds of readers do."""
     reader, dirty = arena.connection.reader(), arena.connection.reader(dirty=True)
     places = [Partition("orders.safe", number) for number in range(PARTITIONS)]
@@ -288,6 +316,7 @@ def judge(arena: Arena, happened: Counter[str], started: float) -> Outcome:
         two_boxes=sum(len(own) > 1 for own in boxes.values()),
         candidates=fewest_candidates(arena, boxes) if arena.remembers else None,
         clusters=len(members),
+        compacted=compacted,
         seconds=time.monotonic() - started,
     )
 
@@ -370,7 +399,7 @@ def run(
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         real = stack.enter_context(RealKafka()) if broker == "apache" else None
         bootstrap = real.bootstrap if real else stack.enter_context(Broker()).bootstrap
-        arena = Arena(directory, bootstrap, client, algorithm=algorithm)
+        arena = Arena(directory, bootstrap, client, algorithm=algorithm, eager=True)
         stack.callback(arena.close)
         for _ in range(WORKERS):
             arena.add_worker()
@@ -385,7 +414,8 @@ def run(
             worker.terminate()
         for worker in arena.workers:
             worker.wait(60)
-        return judge(arena, happened, started)
+        compacted = real.compacted_until(MEMORY) if real and arena.remembers else None
+        return judge(arena, happened, compacted, started)
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -396,6 +426,9 @@ def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--rate", type=float, default=4_000, help="events per second")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--docs", type=Path, help="folder of the documentation, to write the table of cohorts and this client anew"
+    )
 
 
 def main() -> None:
@@ -416,10 +449,15 @@ def main() -> None:
         (f"clusters below {K} persons", outcome.small_clusters),
         ("events under two boxes, for a dirty reader", outcome.two_boxes),
         *([] if outcome.candidates is None else [("fewest persons in all boxes of somebody", outcome.candidates)]),
+        *([] if outcome.compacted is None else [("offsets of the memory that were compacted", outcome.compacted)]),
         ("seconds", round(outcome.seconds, 1)),
     ]
     print_table(f"Faults on the {given.broker} broker with {given.client}", ("what", "count"), rows)
     write_json(given.json, "stream_faults", {"broker": given.broker, "client": given.client, **dict(rows)})
+    if given.docs and given.algorithm == "cohorts":
+        lines = ["| what | count |", "|---|---|", *(f"| {name} | {show(count)} |" for name, count in rows)]
+        where = f"cohort_faults {given.broker} {given.client}"
+        write_between(where, [*lines, "", machine_line()], given.docs / "cohorts.md")
     sys.exit(0 if outcome.holds else 1)
 
 

@@ -40,8 +40,9 @@ from privacy.identifying import FieldRisk, Identifying, SetRisk, alone_in, contr
 from privacy.k_anonymity import KAnonymity, MaxShare
 from privacy.keys import KEYS, Form, Key, OneOf, Part
 from privacy.likeness import BetaLikeness, Likeness, RangeLikeness, SemanticLikeness
+from privacy.lineages import Lineages
 from privacy.model import Groups, Histogram, Model, SensitiveModel
-from privacy.over_time import KOverTime, Lineages, Record, Sightings, candidates
+from privacy.over_time import KOverTime, Record, Sightings, candidates
 from privacy.passing import ChanceOfK, Edges, Passing, PassingModel, ZAnonymity
 from privacy.population import Journalist, PopulationRisk, pitman, population_risk, unique_people, zayatz
 from privacy.raising import Raised, Raising, raising

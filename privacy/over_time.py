@@ -7,17 +7,16 @@ position in the input; before somebody is first seen they had the first seen val
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Attribute, GuaranteeError, Schema
+from microdata import GuaranteeError
 from privacy._over_time_kernels import count_possible
-from privacy.model import Groups, Histogram, Model, pairs, require_whole
+from privacy.model import Groups, Model, require_whole
 
 
 @dataclass(frozen=True)
@@ -145,91 +144,3 @@ class Record:
 
 def _joined(parts: Sequence[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
     return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
-
-
-class Lineages:
-    """Which sensitive values left with each box, and with those that its persons were published with before.
-
-    Boxes have an id, and that of the one before them as a parent (0 for none).
-    """
-
-    def __init__(self, schema: Schema) -> None:
-        self._attributes = schema.sensitive
-        self._parents: dict[int, int] = {}
-        self._values: dict[int, tuple[Counter[int], ...]] = {}
-
-    def add(
-        self,
-        ids: NDArray[np.uint64],
-        parents: NDArray[np.uint64],
-        boxes: NDArray[np.integer],
-        sensitive: NDArray[np.int32],
-    ) -> None:
-        """Rows with these values leave; `boxes` says for each of them which entry of `ids` it leaves with."""
-        self._parents.update(zip(ids.tolist(), parents.tolist(), strict=True))
-        self._count(ids, boxes, sensitive, 1)
-
-    def take_back(self, ids: NDArray[np.uint64], boxes: NDArray[np.integer], sensitive: NDArray[np.int32]) -> None:
-        """Rows that were added do not leave after all."""
-        self._count(ids, boxes, sensitive, -1)
-
-    def keep(self, ids: Iterable[int]) -> None:
-        """Forget everything but these boxes and those before them: nothing leaves with the others any more."""
-        kept: set[int] = set()
-        for own in ids:
-            number = own
-            while number and number not in kept:
-                kept.add(number)
-                number = self._parents.get(number, 0)
-        self._parents = {number: parent for number, parent in self._parents.items() if number in kept}
-        self._values = {number: values for number, values in self._values.items() if number in kept}
-
-    def groups(self, ids: NDArray[np.uint64], company: NDArray[np.int64], persons: NDArray[np.int64]) -> Groups:
-        """All that ever left with each of these boxes and those before it, as classes.
-
-        `company` stands behind them; of so many distinct `persons` rows leave with each of them now.
-        """
-        found = [self._gathered(number) for number in ids.tolist()] if self._attributes else [()] * len(ids)
-        rows = np.array([sum(values[0].values()) if values else 0 for values in found], np.int64)
-        histograms = (
-            _histogram_of(self._attributes[place], [values[place] for values in found])
-            for place in range(len(self._attributes))
-        )
-        return Groups(rows, persons, np.zeros(len(rows), np.int64), tuple(histograms), company)
-
-    def _count(
-        self, ids: NDArray[np.uint64], boxes: NDArray[np.integer], sensitive: NDArray[np.int32], turn: int
-    ) -> None:
-        for attribute in range(len(self._attributes)):
-            for box, value, count in zip(
-                *(part.tolist() for part in pairs(boxes, sensitive[:, attribute])), strict=True
-            ):
-                own = self._of(int(ids[box]))[attribute]
-                own[value] += turn * count
-                if not own[value]:
-                    del own[value]
-
-    def _of(self, number: int) -> tuple[Counter[int], ...]:
-        return self._values.setdefault(number, tuple(Counter() for _ in self._attributes))
-
-    def _gathered(self, number: int) -> tuple[Counter[int], ...]:
-        gathered: tuple[Counter[int], ...] = tuple(Counter() for _ in self._attributes)
-        met = {0}
-        while number not in met:  # whoever names boxes in a circle gets no answer twice
-            met.add(number)
-            for place, values in enumerate(self._values.get(number, ())):
-                gathered[place].update(values)
-            number = self._parents.get(number, 0)
-        return gathered
-
-
-def _histogram_of(attribute: Attribute, found: Sequence[Counter[int]]) -> Histogram:
-    values = [sorted(one) for one in found]
-    counts = [count for one, own in zip(found, values, strict=True) for count in (one[value] for value in own)]
-    return Histogram(
-        attribute,
-        np.zeros(attribute.size or 0, np.int64),
-        np.cumsum([0, *map(len, values)]),
-        np.array([value for own in values for value in own], np.int32),
-        np.array(counts, np.int64),
-    )

@@ -44,7 +44,6 @@ from stream_algos._cohort_state import (
     CLUSTERS,
     COMPANY,
     COUNT,
-    DISMISSED,
     END,
     ID,
     KNOWN,
@@ -92,6 +91,8 @@ from stream_algos.engine import (
 )
 
 NEVER = np.iinfo(np.int64).min
+_ASKED = 100_000
+"""Persons of whom it is looked when they were last seen."""
 
 
 class CohortsParameters(StreamParameters):
@@ -337,17 +338,18 @@ class Cohorts(CohortMemory, Engine):
     def status(self) -> Mapping[str, float]:
         """Persons and cohorts, who is counted and who waits; since which position it holds, how old last values are."""
         state, meta = self._state, self._state.meta
-        persons = state.persons[: meta[PERSONS]]
-        members = persons[persons[:, ROLE] == MEMBER]
+        # Of very many persons some are looked at: this is asked for all the time.
+        persons = state.persons[: meta[PERSONS] : 1 + meta[PERSONS] // _ASKED]
+        seen = persons[persons[:, ROLE] == MEMBER, SEEN]
         return {
             "since": float(self._since),
             "persons": float(meta[KNOWN]),
             "cohorts": float(meta[LEAVES]),
             "members": float(meta[MEMBERS]),
-            "dismissed": float((persons[:, ROLE] == DISMISSED).sum()),
+            "dismissed": float(meta[KNOWN] - meta[MEMBERS] - meta[POOLED_PERSONS]),
             "pool": float(meta[POOLED_PERSONS]),
             "waiting_rows": float(meta[WAITING]),
-            "last_seen_median": float(self._last - np.median(members[:, SEEN])) if len(members) else 0.0,
+            "last_seen_median": float(self._last - np.median(seen)) if len(seen) else 0.0,
         }
 
     def _overdue(self, batch: Batch) -> NDArray[np.int64]:

@@ -140,8 +140,9 @@ class Gate:
         np.minimum.at(company, box, decisions.company)
         lineages.add(decisions.ids, decisions.parents, cluster[leaving], rows.sensitive[found[leaving]])
         while True:
-            whose = np.unique(np.stack([box[cluster[leaving]], rows.persons[found[leaving]]]), axis=1)[0]
-            groups = lineages.groups(ids, company, np.bincount(whose, minlength=len(ids)))
+            groups = lineages.groups(
+                ids, company, _distinct(box[cluster[leaving]], rows.persons[found[leaving]], len(ids))
+            )
             holds = np.logical_and.reduce([model.holds(groups) for model in self._models])
             held = passed & holds[box]
             passed = held & (~decisions.reused | self._known(decisions, published, held & ~decisions.reused))
@@ -195,6 +196,15 @@ def _marked(cluster: NDArray[np.int64], bad: NDArray[np.bool_], count: int) -> N
     marked = np.zeros(count, bool)
     marked[cluster[bad]] = True
     return marked
+
+
+def _distinct(labels: NDArray[np.int64], persons: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """How many distinct persons have each label."""
+    order = np.lexsort((persons, labels))
+    labels, persons = labels[order], persons[order]
+    first = np.ones(len(labels), bool)
+    first[1:] = (labels[1:] != labels[:-1]) | (persons[1:] != persons[:-1])
+    return np.bincount(labels[first], minlength=count)
 
 
 def _repeated(members: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -8,51 +8,69 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Schema
+from service.worker._published_kernels import add_new
 from stream_algos import Columns, Release
 
 TABLE = "published"
+_LEAST = 1024
+_ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
 
 class PublishedValues:
-    """One entry for each row that left with a value that none had before with its box; the others add nothing."""
+    """One entry for each row that left with a value that none had before with its box; the others add nothing.
+
+    Of what is known there are hashes. Should two be the same by chance, an entry is missing after a restart, and the
+    gate takes a box to have shown fewer values than it has: it may let out less, never more.
+    """
 
     loose: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, schema: Schema) -> None:
-        self._ids = np.empty((0, 2), np.uint64)
-        self._sensitive = np.empty((0, len(schema.sensitive)), np.int32)
-        self._known: set[tuple[int, int, int]] = set()
-        self._kept = 0
+        self._ids = np.empty((_LEAST, 2), np.uint64)
+        self._sensitive = np.empty((_LEAST, len(schema.sensitive)), np.int32)
+        self._size = self._kept = 0
+        self._known = np.zeros(2 * _LEAST, np.uint64)
+        self._hashes = 0
+        """How many may be in `_known`."""
 
     def add(self, clusters: Release, sensitive: NDArray[np.int32]) -> None:
         """Rows with these values leave with these clusters."""
         cluster = clusters.cluster_of()
-        ids = np.stack([clusters.ids[cluster], clusters.parents[cluster]], axis=1)
-        rows = np.unique(np.column_stack([ids.view(np.int64), sensitive]), axis=0, return_index=True)[1]
-        new = [row for row in rows.tolist() if self._is_new(int(ids[row, 0]), sensitive[row])]
-        self._ids = np.concatenate([self._ids, ids[new]])
-        self._sensitive = np.concatenate([self._sensitive, sensitive[new]])
+        new = np.flatnonzero(self._are_new(clusters.ids[cluster], sensitive))
+        end = self._size + len(new)
+        if end > len(self._ids):
+            more = end + end // 2 - len(self._ids)
+            self._ids = np.concatenate([self._ids, np.empty((more, 2), np.uint64)])
+            self._sensitive = np.concatenate([self._sensitive, np.empty((more, sensitive.shape[1]), np.int32)])
+        own = cluster[new]
+        self._ids[self._size : end, 0], self._ids[self._size : end, 1] = clusters.ids[own], clusters.parents[own]
+        self._sensitive[self._size : end] = sensitive[new]
+        self._size = end
 
-    def _is_new(self, box: int, values: NDArray[np.int32]) -> bool:
-        own = {(box, attribute, value) for attribute, value in enumerate(values.tolist())} - self._known
-        self._known |= own
-        return bool(own)
+    def _are_new(self, boxes: NDArray[np.uint64], sensitive: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Whether each row has a value that its box did not have; from now on it has."""
+        more = self._hashes + sensitive.size
+        if 2 * more > len(self._known):
+            known, self._known = self._known[self._known != 0], np.zeros(1 << (3 * more).bit_length(), np.uint64)
+            add_new(self._known, known[:, np.newaxis])
+            self._hashes = len(known)
+        self._hashes += sensitive.size
+        return add_new(self._known, _hashes_of(boxes, sensitive))
 
     def recall(self, entries: Columns) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int32]]:
         """Know these entries again: their boxes, those before them, and values."""
-        self._ids, self._sensitive = entries["ids"], entries["sensitive"]
-        for box, values in zip(self._ids[:, 0].tolist(), self._sensitive, strict=True):
-            self._is_new(box, values)
+        self._ids, self._sensitive, self._size = entries["ids"], entries["sensitive"], len(entries["ids"])
+        self._are_new(self._ids[:, 0], self._sensitive)
         self.kept()
         return self._ids[:, 0], self._ids[:, 1], self._sensitive
 
     def sizes(self) -> dict[str, int]:
         """How many entries there are."""
-        return {TABLE: len(self._ids)}
+        return {TABLE: self._size}
 
     def touched(self) -> dict[str, NDArray[np.int64]]:
         """Entries that are new."""
-        return {TABLE: np.arange(self._kept, len(self._ids))}
+        return {TABLE: np.arange(self._kept, self._size)}
 
     def entries(self, table: str, numbers: NDArray[np.int64]) -> Columns:
         """What they hold."""
@@ -61,4 +79,13 @@ class PublishedValues:
 
     def kept(self) -> None:
         """They are kept."""
-        self._kept = len(self._ids)
+        self._kept = self._size
+
+
+def _hashes_of(boxes: NDArray[np.uint64], sensitive: NDArray[np.int32]) -> NDArray[np.uint64]:
+    """One of each box, attribute and value; never 0."""
+    width = sensitive.shape[1]
+    values: NDArray[np.uint64] = sensitive.astype(np.uint64) * np.uint64(width)
+    values += np.arange(width, dtype=np.uint64)
+    hashes: NDArray[np.uint64] = (boxes[:, np.newaxis] ^ (values * _ODD[0])) * _ODD[1]
+    return (hashes ^ (hashes >> np.uint64(32))) * _ODD[0] | np.uint64(1)

@@ -119,6 +119,20 @@ class RealKafka:
         self.stop()
         shutil.rmtree(self._home, ignore_errors=True)
 
+    def segments(self, topic: str) -> list[Path]:
+        """The files in which the broker keeps a topic's records."""
+        return sorted((self._home / "data").glob(f"{topic}-[0-9]*/*.log"))
+
+    def stored_bytes(self, topic: str) -> int:
+        """What a topic takes on its disk."""
+        return sum(path.stat().st_size for path in self.segments(topic))
+
+    def compacted_until(self, topic: str) -> int:
+        """Offsets before which a topic was compacted, summed over its partitions."""
+        notes = self._home / "data" / "cleaner-offset-checkpoint"
+        lines = [line.split() for line in notes.read_text().splitlines()] if notes.exists() else []
+        return sum(int(line[2]) for line in lines if line[0] == topic and len(line) == 3)
+
     def for_others(self) -> Self:
         """The same broker for another process, which can ask for its addresses and cannot stop it."""
         other = copy.copy(self)

@@ -1,0 +1,134 @@
+"""Which sensitive values left with each box, and with those that its persons were published with before.
+
+For models that hold over all that ever left of a cohort. Very many boxes are known at a time, each with a few values,
+so they are in columns, which kernels look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microdata import Schema
+from privacy import _lineage_kernels as kernels
+from privacy._lineage_kernels import NONE, OWNER
+from privacy.model import Groups, Histogram
+
+_LEAST = 64
+
+
+class Lineages:
+    """Boxes have an id, and that of the one before them as a parent (0 for none)."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._attributes = schema.sensitive
+        self._known = self._used = 0
+        """Boxes, and entries of values."""
+        self._most = 0
+        """The largest value."""
+        self._table = np.full(2 * _LEAST, NONE, np.int32)
+        self._ids = np.zeros(_LEAST, np.uint64)
+        self._above = np.full(_LEAST, NONE, np.int32)
+        self._lists = np.full(_LEAST * len(schema.sensitive), NONE, np.int32)
+        self._entries = np.zeros((_LEAST, 3), np.int32)
+        self._counts = np.zeros(_LEAST, np.int64)
+
+    def add(
+        self,
+        ids: NDArray[np.uint64],
+        parents: NDArray[np.uint64],
+        boxes: NDArray[np.integer],
+        sensitive: NDArray[np.int32],
+    ) -> None:
+        """Rows with these values leave; `boxes` says for each of them which entry of `ids` it leaves with."""
+        self._make_room(self._known + 2 * len(ids))
+        self._known = kernels.add_boxes(self._table, self._ids, self._above, self._known, ids, parents)
+        self._count(ids, boxes, sensitive, 1)
+
+    def take_back(self, ids: NDArray[np.uint64], boxes: NDArray[np.integer], sensitive: NDArray[np.int32]) -> None:
+        """Rows that were added do not leave after all."""
+        self._count(ids, boxes, sensitive, -1)
+
+    def keep(self, ids: Iterable[int]) -> None:
+        """Forget everything but these boxes and those before them: nothing leaves with the others any more."""
+        wanted = self._places(np.fromiter(ids, np.uint64))
+        kept = kernels.mark_above(self._above[: self._known], wanted[wanted != NONE])
+        place = np.append(np.cumsum(kept) - 1, NONE).astype(np.int32)  # NONE stays what it is
+        self._ids, above = self._ids[: self._known][kept], place[self._above[: self._known][kept]]
+        entries, width = self._entries[: self._used], len(self._attributes)
+        stay = kept[entries[:, OWNER] // width] if width else np.zeros(0, bool)
+        entries, self._counts = entries[stay], self._counts[: self._used][stay]
+        if width:
+            entries[:, OWNER] = place[entries[:, OWNER] // width] * width + entries[:, OWNER] % width
+        self._known, self._used = len(self._ids), len(entries)
+        self._above, self._entries = above, entries
+        self._lists = np.full(self._known * width, NONE, np.int32)
+        kernels.link(self._lists, self._entries, self._used)
+        self._fill_table(_LEAST)
+
+    def groups(self, ids: NDArray[np.uint64], company: NDArray[np.int64], persons: NDArray[np.int64]) -> Groups:
+        """All that ever left with each of these boxes and those before it, as classes.
+
+        `company` stands behind them; of so many distinct `persons` rows leave with each of them now.
+        """
+        boxes, above, width = self._places(ids), self._above[: self._known], len(self._attributes)
+        histograms = []
+        for place, attribute in enumerate(self._attributes):
+            starts, values, counts = kernels.gather(
+                above, self._lists, self._entries, self._counts, boxes, place, width, self._most
+            )
+            histograms.append(Histogram(attribute, np.zeros(attribute.size or 0, np.int64), starts, values, counts))
+        rows = np.zeros(len(ids), np.int64)
+        if histograms:
+            sums = np.append(0, np.cumsum(histograms[0].counts))
+            rows = np.diff(sums[histograms[0].starts])
+        return Groups(rows, persons, np.zeros(len(rows), np.int64), tuple(histograms), company)
+
+    def _count(
+        self, ids: NDArray[np.uint64], boxes: NDArray[np.integer], sensitive: NDArray[np.int32], turn: int
+    ) -> None:
+        width = len(self._attributes)
+        if not width:
+            return
+        if self._used + len(boxes) * width > len(self._counts):
+            room = self._used + len(boxes) * width + self._used // 2
+            self._entries = _grown(self._entries, room, 0)
+            self._counts = _grown(self._counts, room, 0)
+        self._most = max(self._most, int(sensitive.max(initial=0)))
+        lists = self._places(ids)[boxes].astype(np.int64) * width
+        for attribute in range(width):
+            self._used = kernels.count_values(
+                self._lists,
+                self._entries,
+                self._counts,
+                self._used,
+                lists + attribute,
+                np.ascontiguousarray(sensitive[:, attribute]),
+                turn,
+            )
+
+    def _places(self, ids: NDArray[np.uint64]) -> NDArray[np.int32]:
+        return kernels.places_of(self._table, self._ids, ids)
+
+    def _make_room(self, boxes: int) -> None:
+        if boxes <= len(self._ids):
+            return
+        room = boxes + self._known // 2
+        self._ids = _grown(self._ids, room, 0)
+        self._above = _grown(self._above, room, NONE)
+        self._lists = _grown(self._lists, room * len(self._attributes), NONE)
+        self._fill_table(room)
+
+    def _fill_table(self, room: int) -> None:
+        self._table = np.full(2 << max(room, len(self._ids), 1).bit_length(), NONE, np.int32)
+        kernels.fill_table(self._table, self._ids, self._known)
+
+
+def _grown(array: NDArray[Any], size: int, empty: int) -> NDArray[Any]:
+    """The same with room for more."""
+    grown = np.full((size, *array.shape[1:]), empty, array.dtype)
+    grown[: len(array)] = array
+    return grown
