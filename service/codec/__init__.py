@@ -34,6 +34,7 @@ from service.codec.formats import (
     warm_up,
 )
 from service.codec.json import JsonCodec
+from service.codec.left_records import LeftRecords
 from service.codec.undescribed import Columns, TopicRecords, undescribed
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "GivenRecords",
     "JsonCodec",
     "Leaving",
+    "LeftRecords",
     "Records",
     "Refused",
     "Route",

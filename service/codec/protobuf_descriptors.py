@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from service.codec.protobuf_types import SCALARS, Enum, Field, File, Message, ProtobufSchemaError, check_message
+from service.codec.protobuf_wire import WireError, walk
 
 _DEEPEST = 32
 _REPEATED, _MAP_ENTRY = 3, 7
@@ -27,43 +28,12 @@ def parse_descriptors(data: bytes) -> list[File]:
 def _fields(data: bytes) -> _Fields:
     """The values of each field number of a message."""
     found: dict[int, list[Any]] = defaultdict(list)
-    for number, value in _walk(data):
-        found[number].append(value)
+    try:
+        for number, value in walk(data):
+            found[number].append(value)
+    except WireError:
+        raise ProtobufSchemaError("is not a descriptor of Protobuf, or one that is cut off") from None
     return found
-
-
-def _walk(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        match tag & 7:
-            case 0:
-                value, at = _varint(data, at)
-                yield tag >> 3, value
-                continue
-            case 1 | 5:
-                size = 8 if tag & 7 == 1 else 4
-            case 2:
-                size, at = _varint(data, at)
-            case _:
-                raise ProtobufSchemaError("is not a descriptor of Protobuf")
-        if at + size > len(data):
-            raise ProtobufSchemaError("is a descriptor that is cut off")
-        if tag & 7 == 2:
-            yield tag >> 3, data[at : at + size]
-        at += size
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        if at >= len(data):
-            break
-        value |= (data[at] & 127) << shift
-        at += 1
-        if data[at - 1] < 128:
-            return value, at
-    raise ProtobufSchemaError("is not a descriptor of Protobuf")
 
 
 def _bytes(value: Any) -> bytes:

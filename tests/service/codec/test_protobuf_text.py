@@ -143,7 +143,7 @@ def test_tags_are_read_from_texts_and_descriptors() -> None:
         ("option x = " + "{" * 5_000, "ends too early"),
         ("//" + "x" * (1 << 20), "is larger than 1 MB"),
         ("".join(f"message M{n} {{}}" for n in range(20_001)), "declares more than 20000 names"),
-        (b64encode(b"\x0a\x05abc").decode(), "is a descriptor that is cut off"),
+        (b64encode(b"\x0a\x05abc").decode(), "is not a descriptor of Protobuf, or one that is cut off"),
         (b64encode(b"\x22\x02\x0a\0").decode(), "is not a descriptor"),
         (b64encode(b"\xff" * 11).decode(), "is not a descriptor"),
         (b64encode(b"\x0b").decode(), "is not a descriptor"),
