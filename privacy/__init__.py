@@ -49,7 +49,7 @@ from privacy.raising import Raised, Raising, raising
 from privacy.reconstruction import Reconstruction, reconstruction
 from privacy.risk import Risk, Risks, risks, risks_before
 from privacy.timing import Left, Watch
-from privacy.trials import Rate, Trial, trials
+from privacy.trials import TRIALS, Rate, Trial, least_risk, trials
 
 if typing.TYPE_CHECKING:
     from privacy.guarantee import Guarantee
@@ -67,6 +67,7 @@ else:
 __all__ = [
     "ATTACKS",
     "KEYS",
+    "TRIALS",
     "AlphaK",
     "Assignment",
     "Attack",
@@ -148,6 +149,7 @@ __all__ = [
     "identifying",
     "inference",
     "least_parts",
+    "least_risk",
     "linking",
     "observed",
     "pitman",

@@ -15,7 +15,7 @@ from service.exit_status import GUARANTEE_FAILED
 from service.kafka import connect
 from service.kafka.flags import Bootstrap, ClientName, SettingsFile, kafka_settings
 from service.policy import Policy, load_policy
-from service.report import Attacked
+from service.report import Attacked, conditions, needs_control
 from service.settings import read_settings_file
 
 
@@ -74,17 +74,27 @@ def _say(found: Attacked) -> None:
             for one in found.attacks
         ]
         say_table(("attack", "of", "before", "after", "without it"), lines)
+    if found.tried:
+        trials = [
+            (
+                one.attack,
+                one.attribute or "",
+                f"{one.after:.1%}",
+                f"{one.control:.1%}",
+                f"{one.risk:.1%} ({one.risk_low:.1%} to {one.risk_high:.1%})",
+            )
+            for one in found.tried
+        ]
+        say_table(("with a control", "of", "in the table", "not in it", "the table adds"), trials)
     say_attacks(found.linked, found.timing)
     say(f"{found.rows} published rows: {found.placed:.1%} were found in the original, {found.certain:.1%} for certain")
 
 
 def _judge(policy: Policy, found: Attacked) -> None:
     """Hold a table against what its policy allows."""
-    wrong = [
-        f"{one.attack} gets {one.after:.4g}, allowed is {policy.attacks[one.attack]:g}"
-        for one in found.attacks
-        if one.after > policy.attacks.get(one.attack, 1.0)
-    ]
+    wrong = [one.failure for one in conditions(policy.attacks, found.attacks, found.tried) if not one.holds]
+    if found.attacks and needs_control(policy.attacks) and not found.tried:
+        wrong.append("attacks with a control cannot be tried on so few persons")
     if wrong:
         warn("an attack gets more than the policy allows: " + "; ".join(wrong))
         raise typer.Exit(GUARANTEE_FAILED)

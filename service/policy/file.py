@@ -16,7 +16,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from microdata import Show
-from privacy import ATTACKS
+from privacy import ATTACKS, TRIALS
 from service.codec import AVRO, DEFAULT_FORMAT, JSON_SCHEMA, PROTOBUF, format_names
 from service.kafka.partitioners import Partitioner
 
@@ -187,7 +187,7 @@ class ReleasesSection(Section):
 class AttackSection(Section):
     """How far an attack may get."""
 
-    most: Finite = Field(ge=0, le=1, description="share of the rows on which it may succeed")
+    most: Finite = Field(ge=0, le=1, description="share of the rows on which it may succeed, or what it may add")
 
 
 class PolicyFile(Section):
@@ -212,8 +212,8 @@ class PolicyFile(Section):
     attacks: dict[str, Annotated[Finite, Field(ge=0, le=1)] | AttackSection] = Field(
         default_factory=dict,
         description="attacks that are tried on a table before it is written, and on which share of its rows each may "
-        f"succeed: {', '.join(ATTACKS)}",
-        json_schema_extra={"propertyNames": {"enum": list(ATTACKS)}},
+        f"succeed: {', '.join(ATTACKS)}; or, with a control, how much being in the table may add: {', '.join(TRIALS)}",
+        json_schema_extra={"propertyNames": {"enum": [*ATTACKS, *TRIALS]}},
     )
     show: Show | None = Field(
         None,
@@ -224,6 +224,7 @@ class PolicyFile(Section):
     @field_validator("attacks")
     @classmethod
     def _are_known(cls, given: dict[str, Any]) -> dict[str, Any]:
-        if not set(given) <= set(ATTACKS):
-            raise PydanticCustomError("attacks", "must be some of {known}", {"known": ", ".join(ATTACKS)})
+        known = [*ATTACKS, *TRIALS]
+        if not set(given) <= set(known):
+            raise PydanticCustomError("attacks", "must be some of {known}", {"known": ", ".join(known)})
         return given

@@ -4,9 +4,10 @@ No quasi-identifier's value and no person is in them; sensitive values appear as
 """
 
 from service.report.columns import Spreads
+from service.report.conditions import Condition, conditions, needs_control
 from service.report.learnt import learnt_of
 from service.report.measure import distributions, exposed, loss_of, measures, sizes_of, squared_loss, table_report
-from service.report.outside import beside, population_of
+from service.report.outside import beside, population_of, tried
 from service.report.page import report_html
 from service.report.replay_page import replay_html
 from service.report.replay_sections import DelayBin, Delays, Point, ReplayReport
@@ -24,6 +25,7 @@ from service.report.stream_attacks import (
 __all__ = [
     "Asked",
     "Attacked",
+    "Condition",
     "DelayBin",
     "Delays",
     "Linked",
@@ -35,6 +37,7 @@ __all__ = [
     "TableReport",
     "Timing",
     "beside",
+    "conditions",
     "distributions",
     "exposed",
     "learnt_of",
@@ -42,6 +45,7 @@ __all__ = [
     "linked_sentence",
     "loss_of",
     "measures",
+    "needs_control",
     "population_of",
     "replay_html",
     "report_html",
@@ -50,4 +54,5 @@ __all__ = [
     "table_report",
     "timing_of",
     "timing_sentence",
+    "tried",
 ]

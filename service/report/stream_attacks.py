@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from service.report.figures import Bar, bars, card, histogram, number, percent
-from service.report.sections import Exposed, Section
+from service.report.sections import Exposed, Section, Trial
 
 
 class Candidates(Section):
@@ -54,6 +54,7 @@ class Attacked(Section):
     linked: Linked | None = Field(None, description="the intersection attack; null where nobody has several rows")
     timing: Timing | None = Field(None, description="null where no row left alone, or nobody knows when rows left")
     attacks: list[Exposed] = Field(default_factory=list, description="of a table")
+    tried: list[Trial] = Field(default_factory=list, description="with a control, of a table with enough persons")
 
 
 def linked_of(left: NDArray[np.int64], single: NDArray[np.int64], asked: int | None) -> Linked | None:

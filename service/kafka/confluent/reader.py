@@ -66,9 +66,10 @@ class ConfluentReader:
             wanted = [message for message in records if given <= message.offset() < stop]
             if wanted:
                 given = wanted[-1].offset() + 1
-                deadline = time.monotonic() + timeout
                 yield batch_of(partition, wanted)
-            elif time.monotonic() > deadline:
+                # The broker's time alone counts, not what the caller took for the batch.
+                deadline = time.monotonic() + timeout
+            elif reached < stop and time.monotonic() > deadline:
                 self._connection.raise_denied()
                 raise RetriableError(f"{partition}: stable up to {reached} of {stop} after {timeout} s")
 

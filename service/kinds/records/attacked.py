@@ -21,7 +21,7 @@ from privacy import Assignment, Left, Sightings, Watch, assign, candidates
 from service.codec import Events, plain_values, read_events
 from service.kinds.records.replayed import read_lines, read_links
 from service.policy import Policy
-from service.report import Attacked, Linked, Timing, exposed, linked_of, timing_of
+from service.report import Attacked, Linked, Timing, exposed, linked_of, timing_of, tried
 
 MOST_ROWS = 200_000
 """Published rows; each is looked for in the original."""
@@ -38,11 +38,13 @@ def attack_table(policy: Policy, original: Path, published: Path, progress: Prog
     classes = np.full(len(table), -1, np.int32)
     placed = found.rows >= 0
     classes[found.rows[placed]] = read.classes[placed]
+    publication = Publication(table, classes, read.boxes)
     return Attacked(
         rows=len(read),
         placed=float(placed.mean()),
         certain=float(found.certain.mean()),
-        attacks=exposed(Publication(table, classes, read.boxes)),
+        attacks=exposed(publication),
+        tried=tried(publication),
     )
 
 

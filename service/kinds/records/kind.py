@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from microdata import DataError, Progress, Sample, Schema, Show, silent, words, write_published
-from privacy import ATTACKS, KEYS, Guarantee, Model, check_domains
+from privacy import ATTACKS, KEYS, TRIALS, Guarantee, Model, check_domains, least_risk
 from service.codec import Events
 from service.kinds.records.attacked import attack_stream, attack_table
 from service.kinds.records.audits import audit_published
@@ -66,10 +67,15 @@ class Records(DataKind):
         check_domains(models, schema)
 
     def check_attacks(self, attacks: Mapping[str, float], schema: Schema) -> Iterator[PolicyProblem]:
-        """Those that ask for a sensitive value need one."""
-        for name in attacks:
-            if ATTACKS[name].sensitive and not schema.sensitive:
+        """Those that ask for a sensitive value need one; trials show no less than their number allows."""
+        for name, most in attacks.items():
+            if (ATTACKS | TRIALS)[name].sensitive and not schema.sensitive:
                 yield PolicyProblem(f"attacks.{name}", "needs a sensitive attribute; the schema has none")
+            if name == "linkability" and len(schema.quasi) < 2:
+                yield PolicyProblem(f"attacks.{name}", "needs two quasi-identifiers; the schema has fewer")
+            if name in TRIALS and most < least_risk():
+                least = math.ceil(1000 * least_risk()) / 1000
+                yield PolicyProblem(f"attacks.{name}", f"trials cannot show less than {least}: allow so much or more")
 
     def check_learning(self, names: Sequence[str], schema: Schema) -> Iterator[PolicyProblem]:
         """Sensitive attributes with a few values are what is predicted."""

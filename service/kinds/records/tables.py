@@ -11,37 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from microdata import GuaranteeError, Progress, Publication, Refusals, read_table, silent
-from privacy import Audit, Exposure, Model, audit, exposures
+from microdata import GuaranteeError, InfeasibleError, Progress, Publication, Refusals, read_table, silent
+from privacy import Audit, Model, audit
+from privacy.trials import FEWEST
 from service.kinds.records.audits import failures, verdict_of
 from service.ledger import Facts
 from service.policy import Policy
 from service.policy.data import Verdict
-from service.report import Asked, Refused, TableReport, learnt_of, table_report
-
-
-@dataclass(frozen=True)
-class Tried:
-    """An attack that was tried, and how far it may get."""
-
-    found: Exposure
-    most: float
-
-    @property
-    def name(self) -> str:
-        """The attack, and what it is about."""
-        about = "" if self.found.attribute is None else f" of {self.found.attribute}"
-        return f"{self.found.attack.name} attack{about}"
-
-    @property
-    def holds(self) -> bool:
-        """Whether it gets no further."""
-        return self.found.after <= self.most
-
-    @property
-    def finding(self) -> tuple[str, str, str, str]:
-        """As a line between those of the models."""
-        return self.name, f"{self.most:g}", f"{self.found.after:.4g}", "yes" if self.holds else "NO"
+from service.report import (
+    Asked,
+    Condition,
+    Refused,
+    TableReport,
+    conditions,
+    exposed,
+    learnt_of,
+    needs_control,
+    table_report,
+    tried,
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +40,7 @@ class AnonymizedTable:
     refusals: Refusals
     audit: Audit
     models: tuple[Model, ...]
-    attacked: tuple[Tried, ...] = ()
+    attacked: tuple[Condition, ...] = ()
     """Attacks that the policy names."""
 
     @property
@@ -87,16 +75,20 @@ def anonymize_table(
     return AnonymizedTable(publication, reading.refusals, result, models, _attacked(policy, publication))
 
 
-def _attacked(policy: Policy, publication: Publication) -> tuple[Tried, ...]:
+def _attacked(policy: Policy, publication: Publication) -> tuple[Condition, ...]:
     """Try the attacks that the policy names; raises `GuaranteeError` where one gets too far."""
     if not policy.attacks:
         return ()
-    found = exposures(publication)
-    tried = tuple(Tried(one, policy.attacks[one.attack.name]) for one in found if one.attack.name in policy.attacks)
-    failed = [f"{one.name} succeeds on {one.found.after:.4g}, at most {one.most:g}" for one in tried if not one.holds]
+    controlled = tried(publication) if needs_control(policy.attacks) else []
+    if needs_control(policy.attacks) and not controlled:
+        persons = len(np.unique(publication.table.persons[publication.classes >= 0]))
+        reason = "persons that must be published for an attack with a control to be tried"
+        raise InfeasibleError(reason, parameter="attacks", given=persons, nearest=FEWEST)
+    found = conditions(policy.attacks, exposed(publication), controlled)
+    failed = [one.failure for one in found if not one.holds]
     if failed:
         raise GuaranteeError(f"the publication can be attacked and is not written: {'; '.join(failed)}")
-    return tried
+    return found
 
 
 def report_on(policy: Policy, result: AnonymizedTable, *, seconds: float, repeatable: bool = False) -> TableReport:

@@ -1,6 +1,7 @@
 """Exact ranges of offsets, committed or dirty."""
 
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -89,6 +90,18 @@ def test_what_is_gone_is_left_out(world: Any) -> None:
     eventually(lambda: reader.watermarks(partition) == (7, 11))
     assert offsets_of(reader.read(partition, 2, 9, 10)) == [7, 8]
     assert offsets_of(reader.read(partition, 2, 6, 10)) == []
+
+
+def test_who_takes_long_for_a_batch_is_not_told_that_the_broker_did(world: Any) -> None:
+    partition = world.topic()
+    world.write(partition, b"1", b"2")
+    values = []
+    reader = world.reader()
+    # Up to the end of the transaction, which is no record: after the batch nothing is left that would come.
+    for batch in reader.read(partition, 0, reader.watermarks(partition).high, 1):
+        values += batch.values
+        time.sleep(1.2)
+    assert values == [b"1", b"2"]
 
 
 def test_there_are_no_watermarks_of_what_does_not_exist(world: Any) -> None:
