@@ -13,7 +13,8 @@ from microdata import DataError
 from service.evidence.filing import kind_of
 from service.report import Linked, Timing, linked_sentence, timing_sentence
 from service.report.figures import card, facts, number, parts, percent
-from service.report.page import group, page, verdict_block
+from service.report.page import attacks_card, group, page, tried_card, verdict_block
+from service.report.sections import Exposed, Trial
 from service.report.verdict import Line, Mark, Verdict
 
 _KINDS = {"table": "a published table", "replay": "a replay of events", "topic": "a stretch of an output topic"}
@@ -141,15 +142,11 @@ def _cards(evidence: Mapping[str, Any]) -> Iterator[str]:
     yield card("What is not said", "", _list(words.get("limits", [])))
     yield _asked(filed)
     yield _found(filed)
-    attacks = [_attack(one) for one in filed.get("reported", {}).get("attacks", [])]
-    if attacks:
-        head = ("attack", "share of the rows, or chance", "before", "after", "without the table")
-        yield card(
-            "What an attacker would get",
-            "Of the table as it was, and of what is published.",
-            facts(head, attacks),
-            wide=True,
-        )
+    reported = filed.get("reported", {})
+    if reported.get("attacks"):
+        yield attacks_card([Exposed.model_validate(one) for one in reported["attacks"]])
+    if reported.get("tried"):
+        yield tried_card([Trial.model_validate(one) for one in reported["tried"]])
     yield card(
         "What it is about, by hashes",
         "They tell whether a file is the one that was meant. Originals and links are named with their owner's secret.",
@@ -172,6 +169,9 @@ def _asked(filed: Mapping[str, Any]) -> str:
     return card("What was asked", f"Policy {policy.get('name')}.", facts(("parameter", "value"), lines))
 
 
+_AT_LEAST = "Persons are not told by what is published: so many there are at least. They were counted when it was made."
+
+
 def _found(filed: Mapping[str, Any]) -> str:
     found = filed["audited"]
     lines = [
@@ -179,6 +179,8 @@ def _found(filed: Mapping[str, Any]) -> str:
         for one in found.get("findings", [])
     ]
     notes = " ".join(f"{note}." for note in found.get("not_repeated", []))
+    if found.get("persons") == "at least":
+        notes = f"{_AT_LEAST} {notes}"
     sentence = "Found by reading what was published once more, and comparing it with the original where there is one."
     return card("What the audit found", f"{sentence} {notes}", facts(("model", "asked", "achieved", "holds"), lines))
 
@@ -206,10 +208,6 @@ def _list(sentences: list[str]) -> str:
 
 def _named(one: Mapping[str, Any]) -> str:
     return f"{one['attack']} of {one['attribute']}" if one["attribute"] else str(one["attack"])
-
-
-def _attack(one: Mapping[str, Any]) -> tuple[str, ...]:
-    return _named(one), one["gets"], percent(one["before"]), percent(one["after"]), percent(one["baseline"])
 
 
 def _moment(milliseconds: int | None) -> str:

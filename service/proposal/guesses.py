@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow.compute as pc
 
-from microdata import Hierarchy
+from microdata import DataError, Hierarchy
 from service.proposal.names import (
     names_direct,
     names_index,
@@ -65,6 +65,9 @@ def guesses(columns: Sequence[Profile], tags: Mapping[str, Sequence[str]] | None
     `tags` is what a schema says of columns: a company's own word goes before a guess.
     """
     persons = find_persons(columns)
+    if persons.column is not None and not _can_be_named(persons.column):
+        # To count its rows as persons instead would make k a lie.
+        raise DataError(f"{persons.column!r} names persons, but {_UNNAMEABLE}; rename that column first")
     last = columns[-1].name if columns else None
     found = [
         _guess(column, persons, tagged(tags.get(column.name, ()) if tags else ()), is_last=column.name == last)
@@ -93,6 +96,14 @@ def _guess(column: Profile, persons: Persons, tag: Tagged, *, is_last: bool) -> 
     return replace(guess, missing=column.missing, reason=said)
 
 
+_UNNAMEABLE = "its name begins or ends with a dot, or has two in a row: a policy cannot name it"
+
+
+def _can_be_named(name: str) -> bool:
+    """Whether a policy can; dots lead into records within records."""
+    return all(name.split("."))
+
+
 def _left_out(column: Profile, persons: Persons) -> str | None:
     """Why a column has no role, None where it has one."""
     return _left_out_by_name(column, persons) or _left_out_by_content(column)
@@ -100,8 +111,8 @@ def _left_out(column: Profile, persons: Persons) -> str | None:
 
 def _left_out_by_name(column: Profile, persons: Persons) -> str | None:
     name = column.name
-    if not all(name.split(".")):
-        return "its name begins or ends with a dot, or has two in a row: a policy cannot name it"
+    if not _can_be_named(name):
+        return _UNNAMEABLE
     if names_index(name) or _counts_rows(column):
         return "it counts the rows"
     if names_direct(name) and column.distinct > 5:

@@ -116,6 +116,12 @@ def test_nothing_to_generalize() -> None:
         propose(Sample(pa.table({"email": ["a", "b"]})), "mail")
 
 
+def test_persons_that_a_policy_cannot_name_are_not_taken_for_rows() -> None:
+    columns = {"Kundennr.": [f"K{row // 2:04}" for row in range(200)], "age": [20 + row % 50 for row in range(200)]}
+    with pytest.raises(DataError, match=r"'Kundennr\.' names persons, but its name .* rename that column first"):
+        propose(Sample(pa.table(columns)), "customers")
+
+
 def test_nothing_is_replaced(tmp_path: Path) -> None:
     proposal = propose(Sample(sample()), "visits")
     proposal.write(tmp_path)
