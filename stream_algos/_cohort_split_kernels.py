@@ -132,22 +132,27 @@ def _best_cut(divided: Divided, space: Geometry, rules: Rules, own: NDArray[np.i
     Everybody counts with the loss of their side. A range of values is on the side of its middle.
     """
     width, step = divided.lo.shape[1], max(1, len(own) // SAMPLE)
-    best, edge, lowest, whole = NONE, 0.0, np.inf, np.inf
+    best, edge, lowest, whole = NONE, 0.0, np.inf, 0.0
     if len(own) < 2 * rules.k:
         return best, edge
     order, behind = own[::step].copy(), divided.behind
     count = len(order)
     keys = divided.keys[:count]
     least = rules.k if step == 1 else max(1, count // LEAST_SIDE)
-    lo, hi, losses = np.empty(width), np.empty(width), np.zeros(width)
+    lo, hi, losses, differ = np.empty(width), np.empty(width), np.zeros(width), np.empty(width, np.bool_)
+    for side in range(width):
+        low, high = np.inf, -np.inf
+        for one in order:
+            low, high = min(low, divided.lo[one, side]), max(high, divided.hi[one, side])
+        differ[side] = low < high
+        whole += space.weight[side] * range_loss(space, side, low, high)
+    whole *= count
     for attribute in range(width):
-        differ = False
+        if not differ[attribute]:
+            continue
         for index in range(count):
             one = order[index]
             keys[index] = divided.lo[one, attribute] + divided.hi[one, attribute]
-            differ |= keys[index] != keys[0]
-        if not differ:
-            continue
         _sort(keys, order)
         first, last = least, count - least
         if step == 1:
@@ -158,7 +163,7 @@ def _best_cut(divided: Divided, space: Geometry, rules: Rules, own: NDArray[np.i
         for turn in range(2):
             for side in range(width):
                 lo[side], hi[side] = np.inf, -np.inf
-            for index in range(count):
+            for index in range(last if turn else count - first):
                 size = index + 1 if turn else count - index
                 one, loss = order[size - 1], 0.0
                 for side in range(width):
@@ -169,11 +174,10 @@ def _best_cut(divided: Divided, space: Geometry, rules: Rules, own: NDArray[np.i
                     loss += losses[side]
                 if turn == 0:
                     behind[size - 1] = loss
-                elif first <= size <= last and keys[size - 1] < keys[size]:
+                elif first <= size and keys[size - 1] < keys[size]:
                     cost = size * loss + (count - size) * behind[size]
                     if cost < lowest:
                         best, edge, lowest = attribute, keys[size - 1], cost
-        whole = behind[0] * count
     return (best, edge) if lowest < whole - GAIN else (NONE, 0.0)
 
 
