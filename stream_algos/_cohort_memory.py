@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Attribute, GuaranteeError, Schema
+from stream_algos._cohort_kernels import look_up
 from stream_algos._cohort_state import (
     AFTER,
     CODE,
@@ -36,6 +37,8 @@ from stream_algos._cohort_state import (
     NODE,
     NODES,
     OPEN,
+    P_HI,
+    P_LO,
     PERSON,
     PERSONS,
     POOLED,
@@ -75,6 +78,8 @@ class CohortMemory(Memory):
     _since: int
     _mark: tuple[int, NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64], NDArray[np.uint64]]
     """Of the time of `kept`: the last position; persons in the pool or with rows that wait; who was gone; nodes."""
+    _before: tuple[int, bool]
+    """Of the same time: entries of persons, and whether some of them were free."""
 
     def sizes(self) -> dict[str, int]:
         """Entries of each table."""
@@ -92,6 +97,7 @@ class CohortMemory(Memory):
             state.nodes[: size["nodes"]][:, _KEPT],
             state.ids[: size["nodes"]].copy(),
         )
+        self._before = size["persons"], state.meta[FREE] != NONE
 
     def touched(self) -> dict[str, NDArray[np.int64]]:
         """Whoever came, was in the pool or had rows that wait, or was forgotten; the whole pool; nodes that differ.
@@ -142,6 +148,37 @@ class CohortMemory(Memory):
             "time": np.where(there, self._coarse(state.times[numbers]), 0),
             "seen": np.where(there, persons[:, SEEN], 0),
         }
+
+    def newcomers(self) -> NDArray[np.int64] | None:
+        """Entries behind those that there were, unless some of these are free: then nobody knows whose they become."""
+        state, (size, free) = self._state, self._before
+        if np.isfinite(self._rules.memory) or free:
+            return None
+        return state.persons[size : self.sizes()["persons"], CODE]
+
+    def alike(
+        self, person: int, most: int
+    ) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], NDArray[np.int64], NDArray[np.float64]] | None:
+        """The members of a member's cohort, and who waits for one within its box."""
+        state, who = self._state, np.empty(1, np.int64)
+        look_up(state, np.array([person]), who)
+        own = int(who[0])
+        if own == NONE or state.persons[own, ROLE] != MEMBER:
+            return None
+        node = int(state.persons[own, NODE])
+        lo, hi = state.boxes[node, P_LO].copy(), state.boxes[node, P_HI].copy()
+        at, listed = int(state.nodes[node, HEAD]), list[int]()
+        while at != NONE and len(listed) <= most:
+            listed.append(at)
+            at = int(state.persons[at, NEXT])
+        members = np.array(listed, np.int64)
+        members = members[state.persons[members, ROLE] == MEMBER]
+        pool = state.pool[: self.sizes()["pool"]]
+        near = pool[((lo <= state.values[pool]) & (state.values[pool] <= hi)).all(axis=1)]
+        found = np.concatenate([members, near])
+        if len(listed) > most or len(found) > most:
+            return None
+        return (lo, hi), state.persons[found, CODE], state.values[found]
 
     def terms(self) -> Terms:
         """The same boxes, values and company; a cohort of k members is one of fewer too."""

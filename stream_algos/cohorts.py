@@ -348,9 +348,21 @@ class Cohorts(CohortMemory, Engine):
             "members": float(meta[MEMBERS]),
             "dismissed": float(meta[KNOWN] - meta[MEMBERS] - meta[POOLED_PERSONS]),
             "pool": float(meta[POOLED_PERSONS]),
+            # In binary trees every split adds two nodes, of which one takes the place of the cohort.
+            "founded": float(2 * meta[LEAVES] - meta[NODES]),
+            "splits": float(meta[NODES] - meta[LEAVES]),
+            **self._counted(),
             "waiting_rows": float(meta[WAITING]),
             "last_seen_median": float(self._last - np.median(seen)) if len(seen) else 0.0,
         }
+
+    def _counted(self) -> dict[str, float]:
+        """How many members cohorts have, and how many cohorts have too few to publish anything."""
+        nodes = self._state.nodes[: self._state.meta[NODES]]
+        counts = nodes[nodes[:, LEFT] == NONE, COUNT]
+        least, median, most = np.quantile(counts, [0, 0.5, 1]).tolist() if len(counts) else (0.0, 0.0, 0.0)
+        silent = float((counts < self.parameters.k).sum())
+        return {"fewest_members": least, "median_members": median, "most_members": most, "silent_cohorts": silent}
 
     def _overdue(self, batch: Batch) -> NDArray[np.int64]:
         """Up to which position rows are late by their time when each of these comes."""

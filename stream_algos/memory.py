@@ -76,6 +76,19 @@ class Memory(ABC):
         """
 
     @abstractmethod
+    def newcomers(self) -> NDArray[np.int64] | None:
+        """Codes of all who came for the first time since `kept`; None where that cannot be told."""
+
+    @abstractmethod
+    def alike(
+        self, person: int, most: int
+    ) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], NDArray[np.int64], NDArray[np.float64]] | None:
+        """Who is there whom rows of a person leave room for, of those known now: the box, codes, last seen values.
+
+        None of somebody whose rows do not leave, or if it were more than `most`.
+        """
+
+    @abstractmethod
     def terms(self) -> Terms:
         """Under which terms it remembers persons."""
 

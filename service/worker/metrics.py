@@ -28,6 +28,10 @@ _COUNTERS = {
     "released": ("events_released", "Rows published."),
     "suppressed": ("events_suppressed", "Rows that will never be published."),
     "clusters": ("clusters", "Clusters published."),
+    "at_once": (
+        "events_at_once",
+        "Rows that left with the first transaction after they came: their person has company.",
+    ),
     "reused": ("reuses", "Rows published with a box that had been published before."),
     "refused_releases": ("refused_releases", "Clusters that a check kept from leaving. Must be 0."),
     "restores": ("restores", "Partitions taken over."),
@@ -43,6 +47,10 @@ _GAUGES = {
     "dismissed": ("persons_dismissed", "Persons whose values left the box of their cohort: never counted again."),
     "pool": ("persons_in_pool", "Persons who wait for a cohort."),
     "cohorts": ("cohorts", "Cohorts of persons."),
+    "founded": ("cohorts_founded", "Cohorts that new persons have founded."),
+    "splits": ("cohort_splits", "Cohorts that were split in two."),
+    "silent_cohorts": ("silent_cohorts", "Cohorts with fewer than k members, which publish nothing until others join."),
+    "followed": ("persons_followed", "Persons whose published rows are tied together, as an attacker would."),
     "last_seen": ("last_seen_offsets", "Offsets since members were seen: the median, the mean over partitions."),
     "pending": ("events_pending", "Rows taken and undecided."),
     "lag": ("lag", "Records of the input behind the last one taken."),
@@ -50,7 +58,7 @@ _GAUGES = {
     "stopped": ("stopped_partitions", "Partitions that wait for an operator."),
     "assigned": ("assigned_partitions", "Partitions that this worker owns."),
 }
-_OF_PERSONS = ("persons", "members", "dismissed", "pool", "cohorts")
+_OF_PERSONS = ("persons", "members", "dismissed", "pool", "cohorts", "founded", "splits", "silent_cohorts")
 """Gauges that engines tell which remember persons."""
 _SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 _TUPLES = (10, 100, 1_000, 3_000, 10_000, 30_000, 100_000)
@@ -194,6 +202,9 @@ class Metrics(Collector):
                 "engine": engine,
                 "achieved": dict(own.achieved),
             }
+            if own.memory is not None:
+                followed = own.memory.followed
+                known["followed"] = {"persons": len(followed), "rows": followed.rows, "least": followed.least}
             if len(rows):
                 delays = now - own.rows.times[rows]
                 self._delay_seconds.observe(delays)
@@ -244,6 +255,15 @@ class Metrics(Collector):
                 gauge = GaugeMetricFamily(f"portcullis_{name}", text, labels=["stream"])
                 gauge.add_metric([own], values[key])
                 yield gauge
+            least = GaugeMetricFamily(
+                "portcullis_least_candidates",
+                "Fewest persons in all boxes of anybody who is followed, since the worker took over. At least k.",
+                labels=["stream"],
+            )
+            found = [each["followed"]["least"] for each in self._partitions.values() if "followed" in each]
+            for fewest in sorted(one for one in found if one is not None)[:1]:
+                least.add_metric([own], fewest)
+            yield least
             yield self._delay_seconds.family("delay_seconds", "From taking an event to publishing it.", own)
             yield self._delay_tuples.family("delay_tuples", "Offsets between an event and its publication.", own)
             yield self._transaction_seconds.family("transaction_seconds", "Duration of a transaction.", own)
@@ -257,6 +277,7 @@ class Metrics(Collector):
             "open_clusters": sum(engine.get("open_clusters", 0.0) for engine in engines),
             "tau": _mean(engines, "tau"),
             **{name: sum(engine.get(name, 0.0) for engine in engines) for name in _OF_PERSONS},
+            "followed": sum(each.get("followed", {}).get("persons", 0) for each in known),
             "last_seen": _mean(engines, "last_seen_median"),
             "pending": sum(each.get("pending", 0) for each in known),
             "lag": sum(each.get("lag", 0) for each in known),

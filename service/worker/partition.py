@@ -193,6 +193,8 @@ class InputPartition:
         if self.engine.windowed:
             self._require_undecided(release.members)
         self.thin = bool(len(release.suppressed)) if thin is None else thin
+        if self._memory is not None:
+            self.totals["at_once"] += int((release.decided[release.cluster_of()] == release.members).sum())
         self._changed = True
         self.totals["suppressed"] += len(release.suppressed)
         self._fresh.append(replace(release, suppressed=np.empty(0, np.int64)))
@@ -213,7 +215,10 @@ class InputPartition:
 
         It changes nothing and looks only at rows of the last commit, so `take` may run in another thread.
         """
-        passed = self._gate.passes(self._owed, self.rows, self._published)
+        passed = np.ones(len(self._owed), bool)
+        if self._memory is not None:
+            passed &= ~self._memory.followed.refused(self._owed)
+        passed[passed] = self._gate.passes(self._owed.select(passed), self.rows, self._published)
         clusters = self._owed.select(passed)
         suppressed = len(self._owed.members) - len(clusters.members)
         return Departure(clusters, self.rows.find(clusters.members), int((~passed).sum()), suppressed)
@@ -228,6 +233,8 @@ class InputPartition:
         memory = None
         if self._memory is not None:
             self._memory.published(published.clusters, self.rows.sensitive[published.rows])
+            came = self.rows.batch(int(np.searchsorted(self.rows.positions, self._state.position)))
+            self._memory.followed.passed(published.clusters, came, np.concatenate([pending, decisions.members]))
             memory = self._memory.durable.erased() if end == "forget" else self._memory.durable.write(sequence)
         state = replace(
             self._state,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from microdata import GuaranteeError, Schema
 from service.kafka import Partition, Reader
 from service.publishing.gate import Gate
+from service.worker.followed import FollowedPersons
 from service.worker.memory import DurableMemory, MemoryNote, Tables
 from service.worker.published_values import TABLE, PublishedValues
 from service.worker.sealing import Keys
@@ -28,11 +29,14 @@ class PersonMemory:
         keys: Keys,
         note: MemoryNote,
         same_persons: Mapping[str, str],
+        k: int,
     ) -> None:
         if not isinstance(engine, Memory):
             raise GuaranteeError("what this engine remembers of persons cannot be kept")
         self._engine: Memory = engine
         self._gate = gate
+        self.followed = FollowedPersons(self._engine, k)
+        """The attack, on a few of them."""
         own = self._engine.terms()
         self.terms = Terms({**own.same, **same_persons}, own.not_raised)
         """Under which terms a later policy may go on with it."""

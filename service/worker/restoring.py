@@ -174,7 +174,9 @@ class Restorer:
         if self.keys is not None:
             where = Partition(self.stream.memory_topic, state.origin.partition)
             note = state.memory or self._nothing(where)
-            memory = PersonMemory(self.stream.schema, engine, gate, where, self.keys, note, self.stream.same_persons)
+            memory = PersonMemory(
+                self.stream.schema, engine, gate, where, self.keys, note, self.stream.same_persons, self.stream.company
+            )
         return InputPartition(self.stream.schema, gate, engine, state, memory)
 
     def _nothing(self, where: Partition) -> MemoryNote:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from microdata import InfeasibleError, Schema, Show
-from privacy import Model
+from privacy import KOverTime, Model
 from service.codec import Emit, Format, Route
 from service.kafka.partitioners import Partitioner
 from service.policy import Policy, PolicyError, PolicyProblem
@@ -54,6 +54,11 @@ class Stream:
     def stays_put(self) -> bool:
         """Whether a person's records must stay in one partition: then the input may not get further ones."""
         return self.keyed is not None or self.remembers
+
+    @property
+    def company(self) -> int:
+        """Persons who must be in all boxes of anybody, where that is promised."""
+        return max((model.k for model in self.models if isinstance(model, KOverTime)), default=0)
 
     @property
     def same_persons(self) -> dict[str, str]:

@@ -282,7 +282,7 @@ function partitionTables(now) {
   ]);
   const people = now.partitions
     .filter(([, one]) => one.engine?.persons !== undefined)
-    .map(([place, { engine }]) => [
+    .map(([place, { engine, followed, totals }]) => [
       place,
       number(engine.since),
       number(engine.persons),
@@ -290,12 +290,20 @@ function partitionTables(now) {
       number(engine.pool),
       number(engine.dismissed),
       number(engine.cohorts),
+      `${number(engine.fewest_members)} / ${number(engine.median_members)} / ${number(engine.most_members)}`,
+      number(engine.founded),
+      number(engine.splits),
+      number(engine.silent_cohorts),
+      number(totals?.at_once),
+      number(totals?.suppressed),
+      followed?.least == null ? "nobody was followed yet" : number(followed.least),
       number(engine.last_seen_median),
     ]);
   const known = ["partition", "since offset", "persons", "in cohorts", "in the pool", "dismissed", "cohorts"];
+  known.push("members: fewest / median / most", "founded", "split", "below k", "left at once", "suppressed");
   return [
     table("Partitions", ["partition", "position", "lag", "waiting", "open clusters", "loss", "delay", ""], rows),
-    ...(people.length ? [table("Persons who are remembered", [...known, "seen, offsets ago"], people)] : []),
+    ...(people.length ? [table("Persons who are remembered", [...known, "fewest candidates", "seen, offsets ago"], people)] : []),
     table("Workers", ["worker", "state", "started"], workers),
   ];
 }

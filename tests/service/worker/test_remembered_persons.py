@@ -14,8 +14,8 @@ from microdata import Number, PersonSource
 from privacy.over_time import Sightings, candidates
 from service.kafka import AbortableError, Partition, UnclearError
 from service.settings import SettingsError
+from service.worker import followed, partition
 from service.worker import memory as memory_module
-from service.worker import partition
 from service.worker.loop import Worker
 from service.worker.metrics import Metrics
 from service.worker.packing import unpack
@@ -148,6 +148,7 @@ def test_the_attack_fails_over_restarts_compaction_and_small_pages(
     monkeypatch.setattr(memory_module, "_PER_PAGE", 300)
     monkeypatch.setattr(memory_module, "_PER_DELTA", 30)
     monkeypatch.setattr(partition, "_FEW_BOXES", 10)
+    monkeypatch.setattr(followed, "_PERSONS", 100)
     quarter = Quarter(key_file, company=company, l=l)
     quarter.hall.cycle()
     for turn in range(40):
@@ -164,7 +165,7 @@ def test_the_attack_fails_over_restarts_compaction_and_small_pages(
     rows, _, _, items = quarter.published()
     assert len(rows) > (750 if company == "standing" else 400)
     assert quarter.least() >= K
-    assert quarter.hall.worker.metrics.status()["counts"]["refused_releases"] == 0
+    assert quarter.hall.worker.metrics.status()["counts"]["refused_releases"] == 0, "the attack along the way, too"
     if l == 2 and company == "present":
         assert all(len({item for own, item in items if own == cluster}) == 2 for cluster, _ in items)
     (own,) = quarter.hall.worker._owned.running.values()
