@@ -10,13 +10,10 @@ Besides the plain listener there is one with SASL and one with TLS, to try the s
 
 import argparse
 import copy
-import os
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
-import time
 import uuid
 from base64 import urlsafe_b64encode
 from pathlib import Path
@@ -24,11 +21,12 @@ from textwrap import dedent
 from typing import Self
 
 from service.ports import free_port, free_ports
+from tests import java_server
+from tests.java_server import START_SECONDS, JavaServer, run_until_interrupted
 
 VERSION = "4.3.1"
-CACHE = Path(os.environ.get("PORTCULLIS_CACHE", Path.home() / ".cache" / "portcullis")) / f"kafka-with-tools-{VERSION}"
+CACHE = java_server.CACHE / f"kafka-with-tools-{VERSION}"
 USER, PASSWORD = "portcullis", "open-sesame"
-START_SECONDS = 180
 
 POM = f"""\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -66,19 +64,17 @@ def _is_fetched() -> bool:
     return (CACHE / f"kafka_2.13-{VERSION}.jar").exists()
 
 
-class RealKafka:
-    """One broker, which is its own controller or joins that of a `first` one.
+class RealKafka(JavaServer):
+    """One broker, which is its own controller or joins that of a `first` one."""
 
-    Its data live in a temporary folder and survive `restart`.
-    """
+    name = f"Apache Kafka {VERSION}"
 
     def __init__(self, port: int = 0, node: int = 1, first: "RealKafka | None" = None) -> None:
+        super().__init__()
         self._node = node
         self._first = first or self
         self._cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self.port, self.sasl_port, self.tls_port, self._controller_port = [port or free_port(), *free_ports(3)]
-        self._home = Path(tempfile.mkdtemp(prefix="portcullis-kafka-"))
-        self._process: subprocess.Popen[bytes] | None = None
         self._said_before = 0
 
     @property
@@ -103,21 +99,11 @@ class RealKafka:
     @property
     def ca_file(self) -> Path:
         """The broker's own certificate, which is the authority to trust."""
-        return self._home / "broker.pem"
-
-    @property
-    def log_file(self) -> Path:
-        """What the broker says."""
-        return self._home / "broker.log"
+        return self.home / "broker.pem"
 
     def __enter__(self) -> Self:
         self.format()
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-        shutil.rmtree(self._home, ignore_errors=True)
+        return super().__enter__()
 
     def segments(self, topic: str) -> list[Path]:
         """The files in which the broker keeps a topic's records."""
@@ -142,68 +128,27 @@ class RealKafka:
     def format(self) -> None:
         """Prepare certificate, configuration and an empty store."""
         self._make_certificate()
-        (self._home / "server.properties").write_text(self._properties())
+        (self.home / "server.properties").write_text(self._properties())
         scram = f"[name={USER},password={PASSWORD}]"
         users = ["--add-scram", f"SCRAM-SHA-256={scram}", "--add-scram", f"SCRAM-SHA-512={scram}"]
-        formatting = self._java(
+        formatting = self.java(*_kafka(
             "kafka.tools.StorageTool", "format", f"--cluster-id={self._first._cluster}",
             "--config", "server.properties", *(users if self._is_controller else []),
-        )  # fmt: skip
+        ))  # fmt: skip
         if formatting.wait(START_SECONDS):
             raise RuntimeError(f"Kafka's storage could not be formatted:\n{self.log_file.read_text()[-3000:]}")
 
     def start(self) -> None:
         """Start the broker and wait until it takes requests."""
         self._said_before = self.log_file.stat().st_size
-        self._process = self._java("kafka.Kafka", "server.properties")
-        deadline = time.monotonic() + START_SECONDS
-        while not self._is_ready():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.kill()
-                raise RuntimeError(f"Kafka did not start:\n{self.log_file.read_text()[-3000:]}")
-            time.sleep(0.1)
+        super().start()
 
-    def kill(self) -> None:
-        """End the broker without any warning (SIGKILL)."""
-        self._end(signal.SIGKILL)
+    def command(self) -> list[str]:
+        """With the configuration that was prepared."""
+        return _kafka("kafka.Kafka", "server.properties")
 
-    def freeze(self, seconds: float) -> None:
-        """Let the broker do nothing for a while: connections stay open and nobody answers (SIGSTOP, SIGCONT)."""
-        if self._process is None:
-            raise RuntimeError("the broker does not run")
-        self._process.send_signal(signal.SIGSTOP)
-        time.sleep(seconds)
-        self._process.send_signal(signal.SIGCONT)
-
-    def stop(self) -> None:
-        """End the broker in order."""
-        self._end(signal.SIGTERM)
-
-    def restart(self) -> None:
-        """Start again on the same ports with the same data."""
-        self.stop()
-        self.start()
-
-    def _end(self, sign: signal.Signals) -> None:
-        if self._process is not None:
-            self._process.send_signal(sign)
-            try:
-                self._process.wait(60)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-            self._process = None
-
-    def _java(self, main: str, *arguments: str) -> "subprocess.Popen[bytes]":
-        command = [
-            "java", "-Xmx512m", "-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-            "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
-            "-cp", f"{fetch()}/*", main, *arguments,
-        ]  # fmt: skip
-        with self.log_file.open("ab") as log:
-            return subprocess.Popen(command, cwd=self._home, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-
-    def _is_ready(self) -> bool:
+    def is_ready(self) -> bool:
+        """Whether it listens, and says so."""
         try:
             socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
         except OSError:
@@ -218,7 +163,7 @@ class RealKafka:
         ]  # fmt: skip
         export = ["-exportcert", "-rfc", "-file", "broker.pem"]
         for arguments in (make, export):
-            subprocess.run(["keytool", *arguments, *store], cwd=self._home, check=True, capture_output=True)
+            subprocess.run(["keytool", *arguments, *store], cwd=self.home, check=True, capture_output=True)
 
     def _properties(self) -> str:
         login = "org.apache.kafka.common.security"
@@ -239,11 +184,11 @@ user_{USER}="{PASSWORD}";
             listener.name.sasl.scram-sha-512.sasl.jaas.config={login}.scram.ScramLoginModule required;
             listener.name.sasl.oauthbearer.sasl.jaas.config={login}.oauthbearer.OAuthBearerLoginModule required \
 unsecuredLoginStringClaim_sub="broker";
-            ssl.keystore.location={self._home}/broker.p12
+            ssl.keystore.location={self.home}/broker.p12
             ssl.keystore.password={PASSWORD}
             broker.heartbeat.interval.ms=500
             broker.session.timeout.ms=2000
-            log.dirs={self._home}/data
+            log.dirs={self.home}/data
             auto.create.topics.enable=false
             group.initial.rebalance.delay.ms=0
             group.min.session.timeout.ms=1000
@@ -262,6 +207,15 @@ unsecuredLoginStringClaim_sub="broker";
             """)
 
 
+def _kafka(main: str, *arguments: str) -> list[str]:
+    """One of its programs."""
+    return [
+        "-Xmx512m", "-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+        "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
+        "-cp", f"{fetch()}/*", main, *arguments,
+    ]  # fmt: skip
+
+
 def main() -> None:
     """Run one until Ctrl-C."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -269,14 +223,9 @@ def main() -> None:
     parser.add_argument("--fetch-only", action="store_true", help="only fill the cache")
     options = parser.parse_args()
     fetch()
-    if options.fetch_only:
-        return
-    with RealKafka(options.port) as kafka:
-        print(f"Apache Kafka {VERSION} listens on {kafka.bootstrap}; Ctrl-C stops it")  # noqa: T201 - a program
-        try:
-            signal.pause()
-        except KeyboardInterrupt:
-            print("stopping")  # noqa: T201 - a program
+    if not options.fetch_only:
+        kafka = RealKafka(options.port)
+        run_until_interrupted(kafka, kafka.bootstrap)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A real schema registry, Apicurio's, on loopback: its archive of Maven Central, run on Java 17, all in memory.
+"""A real schema registry, Apicurio's, on loopback: its archive of Maven Central, run on Java 17.
 
 `make registry` runs one until Ctrl-C. In tests:
 
@@ -8,29 +8,25 @@
 
 import argparse
 import hashlib
-import os
 import shutil
-import signal
-import subprocess
 import tarfile
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import Self
 
 from service.ports import free_port
+from tests import java_server
+from tests.java_server import JavaServer, run_until_interrupted
 
 VERSION = "3.0.9"
-CACHE = Path(os.environ.get("PORTCULLIS_CACHE", Path.home() / ".cache" / "portcullis")) / f"apicurio-{VERSION}"
+CACHE = java_server.CACHE / f"apicurio-{VERSION}"
 # Maven itself cannot fetch it: the project's parent is not published there.
 ARCHIVE = (
     "https://repo.maven.apache.org/maven2/io/apicurio/apicurio-registry-app/"
     f"{VERSION}/apicurio-registry-app-{VERSION}-all.tar.gz"
 )
 DIGEST = "2b28181501a20cbf6efcd77f9b7153908fc01f3d3a7c32024c0bd9e1b04c8a43"
-START_SECONDS = 180
 
 
 def missing_tool() -> str | None:
@@ -63,68 +59,30 @@ def _is_fetched() -> bool:
     return _jar().exists()
 
 
-class RealRegistry:
-    """One registry; what it knows is gone when it stops."""
+class RealRegistry(JavaServer):
+    """One registry, which keeps what it knows in a file."""
+
+    name = f"Apicurio Registry {VERSION}"
 
     def __init__(self, port: int = 0) -> None:
+        super().__init__()
         self.port = port or free_port()
-        self._home = Path(tempfile.mkdtemp(prefix="portcullis-registry-"))
-        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
         """Where its Confluent-compatible API begins."""
         return f"http://127.0.0.1:{self.port}/apis/ccompat/v7"
 
-    @property
-    def log_file(self) -> Path:
-        """What it says."""
-        return self._home / "registry.log"
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-        shutil.rmtree(self._home, ignore_errors=True)
-
-    def start(self) -> None:
-        """Start it and wait until it answers."""
+    def command(self) -> list[str]:
+        """On this port."""
         fetch()
-        command = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-        command += [f"-Dquarkus.http.port={self.port}", "-Dquarkus.http.host=127.0.0.1", "-jar", str(_jar())]
-        with self.log_file.open("ab") as said:
-            self._process = subprocess.Popen(command, cwd=self._home, stdout=said, stderr=said)
-        deadline = time.monotonic() + START_SECONDS
-        while not self._is_ready():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.stop()
-                raise RuntimeError(f"Apicurio Registry did not start:\n{self.log_file.read_text()[-3000:]}")
-            time.sleep(0.1)
+        options = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+        options += [f"-Dquarkus.http.port={self.port}", "-Dquarkus.http.host=127.0.0.1"]
+        options += [f"-Dapicurio.datasource.url=jdbc:h2:file:{self.home}/schemas"]
+        return [*options, "-jar", str(_jar())]
 
-    def stop(self) -> None:
-        """End it."""
-        if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(30)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-            self._process = None
-
-    def pause(self) -> None:
-        """Let it answer nobody until `go_on` (SIGSTOP)."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-
-    def go_on(self) -> None:
-        """Answer again (SIGCONT)."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGCONT)
-
-    def _is_ready(self) -> bool:
+    def is_ready(self) -> bool:
+        """Whether it answers."""
         try:
             with urllib.request.urlopen(f"{self.url}/subjects", timeout=2):
                 return True
@@ -136,13 +94,8 @@ def main() -> None:
     """Run one until Ctrl-C."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="loopback port; 0 takes a free one")
-    options = parser.parse_args()
-    with RealRegistry(options.port) as registry:
-        print(f"Apicurio Registry {VERSION} answers at {registry.url}; Ctrl-C stops it")  # noqa: T201 - a program
-        try:
-            signal.pause()
-        except KeyboardInterrupt:
-            print("stopping")  # noqa: T201 - a program
+    registry = RealRegistry(parser.parse_args().port)
+    run_until_interrupted(registry, registry.url)
 
 
 if __name__ == "__main__":

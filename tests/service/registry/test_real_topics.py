@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 
 from service.codec import Format, TopicFormat
+from service.codec.avro_messages import derived_schema
+from service.codec.protobuf_messages import derived_protobuf
+from service.registry import Registry, RegistrySettings, SchemaConflictError
 from tests.service.codec.protobuf_world import classes
+from tests.service.codec.test_avro_messages import SCHEMA, TYPES
 from tests.service.kafka.worker_world import Town
 from tests.service.kafka.world import World
 
@@ -124,29 +128,43 @@ message Receipt { string number = 1; }
 message Purchase { string who = 1; optional int32 age = 2; City city = 3; string item = 4; int64 trace = 5; MORE }
 enum City { a = 0; b = 1; c = 2; }
 """
+PLAIN = {"use.deprecated.format": False}
+
+
+def with_protobuf(shop: Shop) -> tuple[list[bytes], list[bytes]]:
+    """Its topics are Protobuf from here on; thirty messages of a first and of a second schema."""
+    town = shop.town
+    side = TopicFormat("protobuf", record="Purchase")
+    town.stream = dataclasses.replace(town.stream, format=Format(side, TopicFormat("protobuf")))
+    context = SerializationContext(town.stream.input, MessageField.VALUE)
+    written = []
+    # The serializer registers the schema that its class was compiled from; the message is the second in it.
+    for more, numbers in (("", range(30)), ("string secret = 9;", range(30, 60))):
+        made = classes(PURCHASE.replace("MORE", more))["shop.Purchase"]
+        write, extra = ProtobufSerializer(made, shop.registry, PLAIN), {"secret": "undeclared"} if more else {}
+        written.append([write(made(**purchase(n, city=n % 3), **extra), context) for n in numbers])
+    return written[0], written[1]
+
+
+def protobuf_clusters(shop: Shop) -> list[Any]:
+    newest = shop.registry.get_latest_version(f"{shop.town.stream.output}-value")
+    (cluster,) = [made for name, made in classes(newest.schema.schema_str).items() if name.endswith(".Cluster")]
+    read, context = ProtobufDeserializer(cluster, PLAIN), SerializationContext(shop.town.stream.output, "value")
+    return [read(value, context) for value in shop.town.values(shop.town.stream.output)]
 
 
 def test_messages_of_protobuf_go_through_as_well(shop: Shop) -> None:
-    town, plain = shop.town, {"use.deprecated.format": False}
-    side = TopicFormat("protobuf", record="Purchase")
-    town.stream = dataclasses.replace(town.stream, format=Format(side, TopicFormat("protobuf")))
-    context, first = SerializationContext(town.stream.input, MessageField.VALUE), PURCHASE.replace("MORE", "")
-    # The serializer registers the schema that its class was compiled from; the message is the second in it.
-    for text, numbers in ((first, range(30)), (PURCHASE.replace("MORE", "string secret = 9;"), range(30, 60))):
-        made = classes(text)["shop.Purchase"]
-        write = ProtobufSerializer(made, shop.registry, plain)
-        more = {"secret": "undeclared"} if text != first else {}
-        town.feed(*(write(made(**purchase(number, city=number % 3), **more), context) for number in numbers))
-    receipt = classes(first)["shop.Receipt"]
-    town.feed(ProtobufSerializer(receipt, shop.registry, plain)(receipt(number="7"), context), b"\0\0\x7f\0\0\0junk")
+    town = shop.town
+    first, second = with_protobuf(shop)
+    receipt = classes(PURCHASE.replace("MORE", ""))["shop.Receipt"]
+    context = SerializationContext(town.stream.input, MessageField.VALUE)
+    town.feed(*first, *second)
+    town.feed(ProtobufSerializer(receipt, shop.registry, PLAIN)(receipt(number="7"), context), b"\0\0\x7f\0\0\0junk")
     worker = town.start()
     town.until(lambda: worker.metrics.status()["counts"].get("released", 0) >= 57)
     town.until(lambda: len(town.values(town.stream.dead_letters or "")) == 2)
     town.stop()
-    newest = shop.registry.get_latest_version(f"{town.stream.output}-value")
-    (cluster,) = [made for name, made in classes(newest.schema.schema_str).items() if name.endswith(".Cluster")]
-    read, context = ProtobufDeserializer(cluster, plain), SerializationContext(town.stream.output, MessageField.VALUE)
-    found = [read(value, context) for value in town.values(town.stream.output)]
+    found = protobuf_clusters(shop)
     for one in found:
         age = one.generalization.age
         assert len(one.rows) >= 3
@@ -156,6 +174,58 @@ def test_messages_of_protobuf_go_through_as_well(shop: Shop) -> None:
     assert not any(b"undeclared" in value for value in town.values(town.stream.output))
     letters = [json.loads(value)["reason"] for value in town.values(town.stream.dead_letters or "")]
     assert letters == ["other_schema", "unknown_schema"]
+
+
+@pytest.mark.parametrize("shop", ["confluent-kafka"], indirect=True)
+def test_messages_of_protobuf_wait_for_a_registry_that_was_stopped_and_is_back(shop: Shop, real_registry: Any) -> None:
+    town = shop.town
+    first, second = with_protobuf(shop)
+    town.feed(*first)
+    worker = town.start()
+    town.until(lambda: worker.metrics.status()["counts"].get("released", 0) >= 27)
+    real_registry.stop()
+    try:
+        town.feed(*second)
+        town.until(lambda: "asking the schema registry" in (worker.metrics.unready() or ""))
+        trouble = worker.metrics.status()["trouble"]["asking the schema registry"]
+        assert trouble["code"] == "REGISTRY_NO_ANSWER"
+    finally:
+        real_registry.start()
+    town.until(lambda: worker.metrics.status()["counts"].get("released", 0) >= 57)
+    town.until(lambda: worker.metrics.unready() is None)
+    town.stop()
+    traces = [row.trace for one in protobuf_clusters(shop) for row in one.rows]
+    assert len(set(traces)) == len(traces) >= 57
+    assert not town.values(town.stream.dead_letters or "")
+
+
+RULES = {
+    "AVRO": {"BACKWARD": (True, True), "FORWARD": (True, True), "FULL": (True, True)},
+    "PROTOBUF": {"BACKWARD": (False, True), "FORWARD": (True, False), "FULL": (True, True)},
+}
+"""Of each rule of Apicurio, whether it lets a field go, and come."""
+
+
+@pytest.mark.parametrize("kind", RULES)
+def test_rules_of_the_registry_take_fields_that_come_and_go(kind: str, real_registry: Any) -> None:
+    """What the page on topics with a schema says of them."""
+    client, ours = SchemaRegistryClient({"url": real_registry.url}), Registry(RegistrySettings(url=real_registry.url))
+    derive: Any = derived_schema if kind == "AVRO" else derived_protobuf
+    fewer = dataclasses.replace(SCHEMA, public=SCHEMA.public[:-1])
+    texts = [derive(each, TYPES, "clusters", "interval", "ruled") for each in (SCHEMA, fewer)]
+    found = {}
+    for name in RULES[kind]:
+        taken = []
+        for step, (one, other) in enumerate((texts, texts[::-1])):
+            subject = f"ruled-{kind}-{name}-{step}"
+            ours.register(subject, kind, one)
+            client.set_compatibility(subject, name)
+            try:
+                taken.append(ours.register(subject, kind, other) > 0)
+            except SchemaConflictError:
+                taken.append(False)
+        found[name] = tuple(taken)
+    assert found == RULES[kind]
 
 
 def test_documents_of_a_json_schema_go_through_as_well(shop: Shop) -> None:
