@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from microdata import DataError, PersonKey, Progress
-from service.codec import AVRO, LARGEST_MESSAGE, MAX_EVENT_BYTES, Events, decoder_of
+from service.codec import LARGEST_MESSAGE, MAX_EVENT_BYTES, Events, decoder_of
 from service.evidence import line_of, output_of
 from service.kafka import Client, Partition, RecordBatch, reach
 from service.policy import Policy, PolicyError, PolicyProblem
@@ -23,8 +23,9 @@ _REACH_SECONDS = 10.0
 def read_output(client: Client, policy: Policy, lines: Path, progress: Progress) -> list[int]:
     """Write what left as lines, and tell the second in which each of them did."""
     topic = output_of(policy)
-    if policy.format.output.type == AVRO:
-        raise PolicyError([PolicyProblem("stream.format", "an output in Avro cannot be attacked; replay the events")])
+    if policy.format.output.binary:
+        problem = f"an output in {policy.format.output.type} cannot be attacked; replay the events"
+        raise PolicyError([PolicyProblem("stream.format", problem)])
     ticks: list[int] = []
     with lines.open("wb") as out:
         for batch in _batches(client, topic, progress):

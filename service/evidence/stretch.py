@@ -114,8 +114,13 @@ def gather_stretch(
         before=before,
         published={"sha256": found.hashes},
         audited=checked,
-        words={"assumed": assumed(policy), "limits": [*_COUNTED, *limits_of_stream(policy)]},
+        words={"assumed": assumed(policy), "limits": [*_not_audited(policy), *_COUNTED, *limits_of_stream(policy)]},
     )
+
+
+def _not_audited(policy: Policy) -> Iterator[str]:
+    if policy.format.output.binary:
+        yield f"Records in {policy.format.output.type} are named by their hash and were not audited."
 
 
 def output_of(policy: Policy) -> str:
@@ -197,6 +202,8 @@ def _check_size(found: _Read, topic: str) -> None:
 
 def _write_line(policy: Policy, value: bytes, out: BinaryIO, found: _Read) -> None:
     """A record as a line. Parts are noted: a cluster of which some are missing is cut by the stretch."""
+    if policy.format.output.binary:
+        return
     line = line_of(policy, value)
     if b'"parts"' in line and policy.stream is not None and policy.stream.emit == "clusters":
         message = _message(line)
@@ -228,6 +235,8 @@ def _prefixed(policy: Policy) -> bool:
 
 def _audited(policy: Policy, lines: Path, found: _Read, progress: Progress) -> dict[str, Any]:
     """What an audit of the lines finds, without clusters that the stretch cuts through."""
+    if policy.format.output.binary:
+        return {"holds": False, "unread": True, "cut": 0}
     cut = [records for missing, *records in found.parts.values() if missing]
     if cut:
         left_out = {record for records in cut for record in records}

@@ -174,6 +174,22 @@ def test_a_cluster_in_parts_is_one_and_one_that_is_cut_does_not_count(world: Any
     assert (found["cut"], found["classes"]) == (1, len(world.lines) - 4)
 
 
+@pytest.mark.parametrize("name", ["avro", "protobuf"])
+def test_what_has_a_schema_is_hashed_and_said_to_be_unaudited(world: Any, portcullis: Any, name: str) -> None:
+    policy = (world.home / "policy.yaml").read_text()
+    (world.home / "policy.yaml").write_text(policy.replace("emit: clusters", f"emit: clusters, format: {name}"))
+    world.publish(0, [b"\0\0\0\0\1whatever", b"\0\0\0\0\1parts"])
+    result = world.topic("filed.json")
+    assert (result.exit_code, f"records in {name} were hashed and not audited" in result.stderr) == (0, True)
+    filed = json.loads((world.home / "filed.json").read_text())["parts"]
+    assert any("were not audited" in one for one in filed["words"]["limits"])
+    assert not filed["audited"]["holds"], "nothing is claimed"
+    status, outcomes = world.verified("filed.json")
+    assert (status, outcomes["the guarantee"]) == (0, "not checked")
+    attacked = portcullis("attack", world.home / "policy.yaml", "--topic", "--bootstrap", world.bootstrap)
+    assert (attacked.exit_code, f"an output in {name} cannot be attacked" in attacked.stderr) == (2, True)
+
+
 def test_nothing_published_is_filed_as_nothing(world: Any) -> None:
     assert world.topic("e.json").exit_code == 0
     assert world.verified("e.json")[0] == 0
