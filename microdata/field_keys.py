@@ -25,6 +25,8 @@ from microdata.sampling import file_chunks
 from microdata.sources import reading
 
 MOST_FIELDS = 256
+MOST_CELLS = 1 << 28
+"""Rows × fields that are kept: 2 GB of keys."""
 _DONE_OF = 1000
 
 
@@ -54,7 +56,7 @@ def read_fields(path: str | Path, rows: int = 10_000_000, progress: Progress = s
     with reading(path):
         for chunk, lost, share in file_chunks(path):
             misshapen += lost
-            room = rows - gathered.rows
+            room = max(min(rows, gathered.most_rows(chunk.num_columns)) - gathered.rows, 0)
             whole = chunk.num_rows <= room
             # Slicing a table without columns would give it rows.
             gathered.add(chunk if whole else chunk.slice(0, room))
@@ -94,6 +96,10 @@ class FieldGatherer:
                 self._fields[name] = _Field()
             self._take(self._fields[name], plain(column))
         self.rows += chunk.num_rows
+
+    def most_rows(self, fields: int = 0) -> int:
+        """Rows that there is room for, with so many fields or those that were seen."""
+        return MOST_CELLS // max(len(self._fields), fields, 1)
 
     def fields(self, *, whole: bool = True, misshapen: int = 0) -> FieldKeys:
         """All that was added."""

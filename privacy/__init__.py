@@ -44,7 +44,15 @@ from privacy.lineages import Lineages
 from privacy.model import Groups, Histogram, Model, SensitiveModel
 from privacy.over_time import KOverTime, Record, Sightings, candidates
 from privacy.passing import ChanceOfK, Edges, Passing, PassingModel, ZAnonymity
-from privacy.population import Journalist, PopulationRisk, pitman, population_risk, unique_people, zayatz
+from privacy.population import (
+    Journalist,
+    PopulationRisk,
+    pitman,
+    population_risk,
+    slide_negative_binomial,
+    unique_people,
+    zayatz,
+)
 from privacy.raising import Raised, Raising, raising
 from privacy.reconstruction import Reconstruction, reconstruction
 from privacy.risk import Risk, Risks, risks, risks_before
@@ -161,6 +169,7 @@ __all__ = [
     "risks_before",
     "similarity",
     "skewness",
+    "slide_negative_binomial",
     "trials",
     "unique_people",
     "zayatz",

@@ -3,10 +3,12 @@
 Somebody who does not know who is in a table has to look for them among everybody. With a file of everybody, that is
 counted: k-map is the fewest who fit a class. With their number alone, it is estimated from the classes of the table
 how many people are unique in the population, by models that are fitted to the sizes of the classes: Pitman's where the
-table is a tenth of the population or less, else Zayatz's, as Dankar and others advise.
+table is a tenth of the population or less, else the smaller of Zayatz's and the slide negative binomial's, as Dankar
+and others advise.
 
 Hoshino, Applying Pitman's Sampling Formula to Microdata Disclosure Risk Assessment (2001). Zayatz, Estimation of the
-Percent of Unique Population Elements on a Microdata File Using the Sample (1991). Dankar, El Emam, Neisa and Roffey,
+Percent of Unique Population Elements on a Microdata File Using the Sample (1991). Chen and Keller-McNulty, Estimation
+of Identification Disclosure Risk in Microdata (1998). Dankar, El Emam, Neisa and Roffey,
 Estimating the Re-identification Risk of Clinical Data Sets (2012).
 """
 
@@ -97,8 +99,10 @@ def unique_people(sizes: NDArray[np.int64], people: int) -> Estimate:
     if people < persons:
         reason = f"there are {persons} persons in the table, so there are at least as many in the population"
         raise InfeasibleError(reason, parameter="population", given=people, nearest=persons)
-    small = persons <= SMALL * people
-    return Estimate(pitman(sizes, people), "pitman") if small else Estimate(zayatz(sizes, people), "zayatz")
+    if persons <= SMALL * people:
+        return Estimate(pitman(sizes, people), "pitman")
+    found = Estimate(zayatz(sizes, people), "zayatz"), Estimate(slide_negative_binomial(sizes, people), "snb")
+    return min(found, key=lambda one: one.share)
 
 
 def zayatz(sizes: NDArray[np.int64], people: int) -> float:
@@ -125,6 +129,69 @@ def _one_of(size: int, persons: int, people: int) -> float:
 
 def _log_choose(n: int, k: int) -> float:
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def slide_negative_binomial(sizes: NDArray[np.int64], people: int) -> float:
+    """Unique people, if a class of the population has one person and a negative binomial number of others.
+
+    Three things are known of its three unknowns, the number of classes and the two parameters: all people, the classes
+    that a sample is expected to see, and those that it is expected to see one person of. Both expectations grow with
+    what is solved for, so that two bisections find it.
+    """
+    persons, seen, alone = int(sizes.sum()), len(sizes), int((sizes == 1).sum())
+    if not alone or persons == people:
+        return alone / max(persons, 1)
+    rate = persons / people
+    low, high = float(seen), min(seen / rate, float(people))
+    for _ in range(_ROUNDS):
+        middle = (low + high) / 2
+        too_many = _Sliding.fitted(people, middle, rate, seen).seen_once > alone
+        low, high = (low, middle) if too_many else (middle, high)
+    # Who is unique among all is unique among some.
+    return min(_Sliding.fitted(people, (low + high) / 2, rate, seen).unique / people, alone / persons)
+
+
+@dataclass(frozen=True)
+class _Sliding:
+    """A population of so many classes, of which one person in 1 / rate is seen."""
+
+    classes: float
+    rate: float
+    size: float
+    chance: float
+    """Parameters of how many others there are in a class: (chance / (1 - (1 - chance) s)) ** size generates them."""
+
+    @classmethod
+    def fitted(cls, people: int, classes: float, rate: float, seen: int) -> _Sliding:
+        """The one with so many people that is expected to show so many classes."""
+        low, high = 0.0, 1 - 1e-12
+        others = max(people / classes - 1, 0.0)
+        for _ in range(_ROUNDS):
+            chance = (low + high) / 2
+            tried = cls(classes, rate, others * chance / (1 - chance), chance)
+            low, high = (chance, high) if classes * (1 - tried.unseen) < seen else (low, chance)
+        return tried
+
+    @property
+    def _none_of_others(self) -> float:
+        """The chance that none of the others of a class is seen."""
+        return float((self.chance / (1 - (1 - self.chance) * (1 - self.rate))) ** self.size)
+
+    @property
+    def unseen(self) -> float:
+        """The chance that nobody of a class is."""
+        return (1 - self.rate) * self._none_of_others
+
+    @property
+    def seen_once(self) -> float:
+        """Classes of which one person is seen: the one, or one of the others."""
+        kept = (1 - self.chance) * (1 - self.rate)
+        return self.classes * self.rate * self._none_of_others * (1 + self.size * kept / (1 - kept))
+
+    @property
+    def unique(self) -> float:
+        """Classes without others."""
+        return float(self.classes * self.chance**self.size)
 
 
 def pitman(sizes: NDArray[np.int64], people: int) -> float:

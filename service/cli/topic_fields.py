@@ -70,6 +70,9 @@ def topic_fields(client: Client, topic: str, sample: int, progress: Progress) ->
         other += int((~taken).sum())
         gathered.add(table)
         progress("reading", gathered.rows, sample)
+        if gathered.rows >= gathered.most_rows():
+            newest.whole = False
+            break
     if not gathered.rows:
         raise newest.nothing()
     return gathered.fields(whole=newest.whole, misshapen=other)

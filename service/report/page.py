@@ -196,7 +196,8 @@ def tried_card(tried: list[Trial]) -> str:
 def population_card(population: Population) -> str:
     """Who could be meant among everybody."""
     counted = population.how == "counted"
-    how = "counted in the table that was given" if counted else f"estimated by {population.how.capitalize()}'s model"
+    model = "the slide negative binomial" if population.how == "snb" else f"{population.how.capitalize()}'s"
+    how = "counted in the table that was given" if counted else f"estimated by {model} model"
     lines = [Bar("unique among them", (population.before.unique, population.after.unique))]
     if population.before.highest is not None and population.after.highest is not None:
         lines.append(Bar("highest risk", (population.before.highest, population.after.highest)))

@@ -222,7 +222,7 @@ class Population(Section):
     """Journalist risk."""
 
     people: int
-    how: str = Field(description="counted, or estimated by pitman or zayatz")
+    how: str = Field(description="counted, or estimated by pitman, zayatz or snb (slide negative binomial)")
     before: AmongPeople
     after: AmongPeople
 

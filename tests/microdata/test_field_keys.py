@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microdata import DataError, read_fields
+from microdata import DataError, field_keys, read_fields
 from microdata.field_keys import MOST_FIELDS, FieldGatherer
 
 VALUES = st.one_of(st.none(), st.text(max_size=4), st.sampled_from(["a", "b", "ab", "ba", ""]))
@@ -71,6 +71,15 @@ def test_a_run_has_its_own_secrets(tmp_path: Path) -> None:
     first, second = read_fields(path), read_fields(path)
     every = np.concatenate([*first.keys, *second.keys])
     assert len(np.unique(every)) == len(every), "neither runs nor fields can be compared by their keys"
+
+
+def test_what_is_kept_is_bounded_by_rows_and_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "some.csv"
+    path.write_text("one,two\n" + "a,b\n" * 10)
+    monkeypatch.setattr(field_keys, "MOST_CELLS", 20)
+    assert (len(read_fields(path)), read_fields(path).whole) == (10, True)
+    monkeypatch.setattr(field_keys, "MOST_CELLS", 19)
+    assert (len(read_fields(path)), read_fields(path).whole) == (9, False)
 
 
 def test_reading_is_bounded(tmp_path: Path) -> None:

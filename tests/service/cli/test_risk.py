@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from microdata import field_keys
 from service.broker import Broker
 from service.kafka import KafkaSettings, Partition, connect
 from service.ports import free_port
@@ -131,10 +132,19 @@ def test_only_the_newest_records_of_a_topic_are_read(portcullis: Any, orders: An
 
 
 @pytest.mark.kafka
+def test_what_is_kept_of_a_topic_is_bounded(portcullis: Any, orders: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(field_keys, "MOST_CELLS", 300)
+    result = portcullis("risk", "--topic", "orders.raw", "--bootstrap", orders, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["rows"] < 300
+    assert "rows were looked at" in result.stderr
+
+
+@pytest.mark.kafka
 def test_a_topic_that_cannot_be_read_is_told(portcullis: Any, orders: Any) -> None:
     assert portcullis("risk", "--topic", "nothing", "--bootstrap", orders).exit_code == 69
     result = portcullis("risk", "--topic", "empty", "--bootstrap", orders)
-    assert (result.exit_code, "is a JSON object" in result.stderr) == (2, True)
+    assert (result.exit_code, "must be JSON objects" in result.stderr) == (2, True)
 
 
 def test_a_broker_that_is_away_is_told_at_once(portcullis: Any) -> None:
