@@ -96,7 +96,7 @@ def main() -> None:
     given = arguments(__doc__, add=_options)
     print_machine()
     persons = 50_000 if given.quick else given.persons
-    rows = compare(given.broker, given.client, persons, 2 * persons, given.repeat)
+    rows = compare(given.broker, given.client, persons, persons, given.repeat)
     print_table("Events per second, broker and worker on the same cores", COLUMNS, [list(row.values()) for row in rows])
     if given.docs:
         write_between("cohort_throughput", lines_of(rows), given.docs / "cohorts.md")
