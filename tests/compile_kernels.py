@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
+from service.codec import avro, avro_messages, protobuf, protobuf_messages
 from service.jobs.warmup import try_example
 from service.kinds import Example, data_kinds
 from stream_algos import STREAM_ALGORITHMS
@@ -28,11 +29,18 @@ def examples() -> Iterator[Example]:
         yield from kind.examples()
 
 
+def codecs() -> None:
+    """Those of binary formats."""
+    for codec in (avro, avro_messages, protobuf, protobuf_messages):
+        codec.warm_up()
+
+
 def compile_kernels() -> None:
     """Engines first: theirs take longest."""
     with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
         names = sorted((entry.name for entry in STREAM_ALGORITHMS), key=lambda name: (name != "castle", name))
         waiting = [pool.submit(streams, name) for name in names]
+        waiting += [pool.submit(codecs)]
         waiting += [pool.submit(try_example, example) for example in examples()]
         for one in as_completed(waiting):
             one.result()

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from numba.core.event import Event, Listener, register
 
 from tests.service.kafka import real_kafka as apache
 from tests.service.registry import real_registry as apicurio
@@ -148,6 +149,22 @@ def _try_few(item: pytest.Item) -> None:
         most = min(own.max_examples, settings.default.max_examples)  # type: ignore[union-attr]
         function._hypothesis_internal_use_settings = settings(own, max_examples=most)
 
+
+class _CompilesUnmeasured(Listener):  # type: ignore[misc]
+    """Coverage looks away while a kernel is compiled: it sees nothing there that it counts, and doubles the time."""
+
+    def __init__(self) -> None:
+        self._tracers: list[Any] = []  # one kernel compiles others
+
+    def on_start(self, event: Event) -> None:
+        self._tracers.append(sys.gettrace())
+        sys.settrace(None)
+
+    def on_end(self, event: Event) -> None:
+        sys.settrace(self._tracers.pop())
+
+
+register("numba:compile", _CompilesUnmeasured())
 
 QUICK = bool(os.environ.get("PORTCULLIS_QUICK"))
 _running: list[pytest.Item] = []
