@@ -232,7 +232,7 @@ class ComposeKafka(real_kafka.RealKafka):
             f"{key.removeprefix('KAFKA_').lower().replace('_', '.')}={value}\n" for key, value in environment.items()
         )
         changes = {
-            "/var/lib/kafka/data": f"{self._home}/data",
+            "/var/lib/kafka/data": f"{self.home}/data",
             "kafka:": "127.0.0.1:",
             "://:": "://127.0.0.1:",
             ":29092": f":{self.tls_port}",

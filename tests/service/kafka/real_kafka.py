@@ -107,7 +107,7 @@ class RealKafka(JavaServer):
 
     def segments(self, topic: str) -> list[Path]:
         """The files in which the broker keeps a topic's records."""
-        return sorted((self._home / "data").glob(f"{topic}-[0-9]*/*.log"))
+        return sorted((self.home / "data").glob(f"{topic}-[0-9]*/*.log"))
 
     def stored_bytes(self, topic: str) -> int:
         """What a topic takes on its disk."""
@@ -115,7 +115,7 @@ class RealKafka(JavaServer):
 
     def compacted_until(self, topic: str) -> int:
         """Offsets before which a topic was compacted, summed over its partitions."""
-        notes = self._home / "data" / "cleaner-offset-checkpoint"
+        notes = self.home / "data" / "cleaner-offset-checkpoint"
         lines = [line.split() for line in notes.read_text().splitlines()] if notes.exists() else []
         return sum(int(line[2]) for line in lines if line[0] == topic and len(line) == 3)
 
