@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from microdata import Attribute, GuaranteeError, Schema
 from stream_algos._cohort_kernels import look_up
 from stream_algos._cohort_state import (
+    ABOVE,
     AFTER,
     CODE,
     COUNT,
@@ -53,6 +54,7 @@ from stream_algos._cohort_state import (
     Rules,
     State,
 )
+from stream_algos._cohort_undo_kernels import Before, no_entries, note_before
 from stream_algos._held_kernels import NONE
 from stream_algos.engine import Batch, Snapshot, StreamParameters
 from stream_algos.memory import Columns, Memory, Terms
@@ -80,6 +82,11 @@ class CohortMemory(Memory):
     """Of the time of `kept`: the last position; persons in the pool or with rows that wait; who was gone; nodes."""
     _before: tuple[int, bool]
     """Of the same time: entries of persons, and whether some of them were free."""
+    _tables_before: dict[str, Columns] | None
+    """Of the same time: nodes, pool, and the persons of the mark. None: what there was then is not durable."""
+    _entries_before: Before
+    """What persons were before they came since then, the first `_came` entries."""
+    _came: int
 
     def sizes(self) -> dict[str, int]:
         """Entries of each table."""
@@ -98,6 +105,17 @@ class CohortMemory(Memory):
             state.ids[: size["nodes"]].copy(),
         )
         self._before = size["persons"], state.meta[FREE] != NONE
+        self._tables_before = {
+            "persons": self.entries("persons", self._mark[1]),
+            "pool": self.entries("pool", np.arange(size["pool"])),
+            "nodes": {
+                "nodes": self._mark[3],
+                "boxes": state.boxes[: size["nodes"]].copy(),
+                "sizes": state.sizes[: size["nodes"]][:, _SIZES],
+                "ids": self._mark[4],
+            },
+        }
+        self._came = 0
 
     def touched(self) -> dict[str, NDArray[np.int64]]:
         """Whoever came, was in the pool or had rows that wait, or was forgotten; the whole pool; nodes that differ.
@@ -148,6 +166,34 @@ class CohortMemory(Memory):
             "time": np.where(there, self._coarse(state.times[numbers]), 0),
             "seen": np.where(there, persons[:, SEEN], 0),
         }
+
+    def _note_before(self, who: NDArray[np.int64]) -> None:
+        """Rows of these come: write down what they are."""
+        room, before = self._came + len(who), self._entries_before
+        if len(before.numbers) < room:
+            self._entries_before = no_entries(2 * room, before.values.shape[1], before.shown.shape[1])
+            columns: list[tuple[NDArray[Any], NDArray[Any]]] = list(zip(self._entries_before, before, strict=True))
+            for column, old in columns:
+                column[: self._came] = old[: self._came]
+        self._came = note_before(self._state, who, self._mark[0], self._entries_before, self._came)
+
+    def undone(self) -> dict[str, Columns] | None:
+        """Whoever came, or waited, is what they were; who moved with a split is in the cohort that there was."""
+        state, (size, free), before = self._state, self._before, self._tables_before
+        if np.isfinite(self._rules.memory) or free or before is None:
+            return None
+        persons, came = dict(self.entries("persons", np.arange(size))), self._entries_before
+        numbers, (role, node, seen) = came.numbers[: self._came], came.places[: self._came].T
+        persons["role"][numbers], persons["node"][numbers] = role, np.where(role >= MEMBER, node, NONE)
+        persons["values"][numbers], persons["shown"][numbers] = came.values[: self._came], came.shown[: self._came]
+        persons["seen"][numbers] = seen
+        nodes, late = len(before["nodes"]["ids"]), persons["node"] >= len(before["nodes"]["ids"])
+        while late.any():
+            persons["node"][late] = state.due[persons["node"][late], ABOVE]
+            late = persons["node"] >= nodes
+        for name, column in before["persons"].items():
+            persons[name][self._mark[1]] = column
+        return {"persons": persons, "pool": before["pool"], "nodes": before["nodes"]}
 
     def newcomers(self) -> NDArray[np.int64] | None:
         """Entries behind those that there were, unless some of these are free: then nobody knows whose they become."""
@@ -259,6 +305,7 @@ class CohortMemory(Memory):
         self.restore(self.recalled(tables, rest), rows)
         last, others, gone, nodes, ids = self._mark
         self._mark = (last, np.union1d(others, numbers), gone, nodes, ids)
+        self._tables_before = None
         return given_up
 
     @staticmethod

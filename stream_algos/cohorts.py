@@ -75,6 +75,7 @@ from stream_algos._cohort_state import (
     new_output,
     new_state,
 )
+from stream_algos._cohort_undo_kernels import no_entries
 from stream_algos._held_kernels import NONE
 from stream_algos.castle import Delay
 from stream_algos.conditions import codes_of, conditions_of
@@ -256,6 +257,7 @@ class Cohorts(CohortMemory, Engine):
         self._since = -1
         self._state = new_state(schema, self._rules, 0, 0, 0)
         self._out = new_output(0, len(schema.quasi))
+        self._entries_before = no_entries(0, len(schema.quasi), self._state.shown.shape[1])
         self.kept()
 
     def models(self) -> tuple[Model, ...]:
@@ -388,6 +390,7 @@ class Cohorts(CohortMemory, Engine):
             self._out = new_output(2 * most, len(self.schema.quasi))._replace(words=words)
         self._make_room(len(rows))
         kernels.look_up(self._state, columns[2], who)
+        self._note_before(who)
         while done != NONE:
             self._make_room(len(rows))
             at: tuple[int, int, int, int] = (self._last, passed, founders or rules.founders, done)

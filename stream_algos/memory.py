@@ -65,6 +65,10 @@ class Memory(ABC):
         """Everything is kept as it is now: changes count from here on."""
 
     @abstractmethod
+    def undone(self) -> dict[str, Columns] | None:
+        """The tables as they were at the last `kept`, though more has come since; None where that is not known."""
+
+    @abstractmethod
     def rest(self) -> Snapshot:
         """What the tables leave out."""
 

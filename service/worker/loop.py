@@ -152,6 +152,8 @@ class Worker:
         batches = self._read(timeout, most)
         # The token belongs to exactly this poll: it proves the membership under which these records were given.
         self._token = self._connections.consumer.group_token()
+        if self._owned.looks_back:
+            self._catch_up()
         self._owned.take_over(self._token)
         return batches
 

@@ -158,6 +158,11 @@ class DurableMemory:
         self._live = _Live()
         self._hurried = False
 
+    @property
+    def note(self) -> MemoryNote:
+        """What is durable."""
+        return self._note
+
     # -- writing -----------------------------------------------------------------------------------------------------
 
     def write(self, sequence: int) -> Written:
@@ -257,6 +262,10 @@ class DurableMemory:
         self._hashes = dict(written.hashes)
         for owner in self._owners:
             owner.kept()
+
+    def go_on_from(self, other: DurableMemory) -> None:
+        """Everything is as durable as with another one, of which the same is remembered."""
+        self._note, self._live, self._hashes = other._note, other._live, other._hashes
 
     # -- reading -----------------------------------------------------------------------------------------------------
 

@@ -37,6 +37,8 @@ class Ownership:
     def __init__(self, stream: Stream, connections: Connections, transactions: Transactions, metrics: Metrics) -> None:
         self.running: dict[Partition, InputPartition] = {}
         self.stopped: dict[Partition, str] = {}
+        self._left: dict[Partition, InputPartition] = {}
+        """What was in memory of partitions that were let go, and may stay here."""
         self._stream = stream
         self._connections = connections
         self._transactions = transactions
@@ -55,12 +57,13 @@ class Ownership:
         consumer.subscribe([self._stream.input], self._on_assigned, self._on_revoked, self._on_revoked)
 
     def _on_assigned(self, partitions: list[Partition]) -> None:
+        self._left = {partition: own for partition, own in self._left.items() if partition in partitions}
         log.info("assigned: %s", ", ".join(f"{p.topic}/{p.number}" for p in partitions) or "nothing")
 
     def _on_revoked(self, partitions: list[Partition]) -> None:
         """Revoked or lost: the engine is dropped at once, its uncommitted work with it."""
         for partition in partitions:
-            self.running.pop(partition, None)
+            self._leave(partition)
             self.stopped.pop(partition, None)
 
     def take_over(self, token: GroupToken) -> None:
@@ -112,7 +115,7 @@ class Ownership:
         started, restorer = time.monotonic(), self._connections.restorer
         self._metrics.step(f"restoring {partition.topic}/{partition.number}")
         try:
-            own = restorer.restore(partition, committed) or self._transactions.claim(
+            own = restorer.restore(partition, committed, self._left.pop(partition, None)) or self._transactions.claim(
                 partition, token, lambda: restorer.begin(partition)
             )
         except (PartitionError, GuaranteeError) as error:
@@ -181,13 +184,25 @@ class Ownership:
         log.error("partition stopped: %s", reason)
         self.stopped[partition] = reason
         self.let_go(partition)
+        self._left.pop(partition, None)
 
     def let_go(self, partition: Partition) -> None:
         """Forget what is in memory of a partition; it is restored from what is durable."""
-        self.running.pop(partition, None)
+        self._leave(partition)
         if partition in self._connections.consumer.assignment():
             with suppress(KafkaError):  # what comes of it nevertheless belongs to no partition that runs
                 self._connections.consumer.pause([partition])
+
+    def _leave(self, partition: Partition) -> None:
+        """It runs no longer. Whom it remembers it may remember still, once it is known what is durable."""
+        own = self.running.pop(partition, None)
+        if own is not None and own.memory is not None:
+            self._left[partition] = own
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether taking partitions over looks at what was in memory of them: then nothing may be at work on that."""
+        return bool(self._left)
 
     def discard(self) -> None:
         """Forget the producer and every engine: what is durable decides."""
@@ -198,5 +213,6 @@ class Ownership:
     def close(self) -> None:
         """Forget everything; what is pending stays with the next owner."""
         self.running.clear()
+        self._left.clear()
         self._watch.close()
         self._idle_watch.close()

@@ -8,7 +8,8 @@ publishes them. So nothing is published that is not durable. Nothing here talks 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -80,6 +81,8 @@ class InputPartition:
         self._room = _FEW_BOXES
         """With more boxes than this, it is looked which of them nobody will ask for any more."""
         self._changed = False
+        self._torn = False
+        """Whether the engine is in the middle of something, or failed there."""
 
     @property
     def achieved(self) -> Mapping[str, float]:
@@ -90,6 +93,17 @@ class InputPartition:
     def memory(self) -> PersonMemory | None:
         """What is remembered of persons, where the engine does so."""
         return self._memory
+
+    @property
+    def durable_memory(self) -> PersonMemory | None:
+        """What is remembered of persons, if what of it is durable can be told from the rest."""
+        return None if self._torn else self._memory
+
+    @contextmanager
+    def _turning(self) -> Iterator[None]:
+        self._torn = True
+        yield
+        self._torn = False
 
     @property
     def _owed(self) -> Release:
@@ -136,8 +150,10 @@ class InputPartition:
         if len(events):
             start = len(self.rows)
             self.rows.append(events, np.full(len(events), now))
-            self._decide(self.engine.push(self.rows.batch(start)))
-        self._decide(self.engine.advance(position - 1))  # what was refused or left out has passed too
+            with self._turning():
+                self._decide(self.engine.push(self.rows.batch(start)))
+        with self._turning():
+            self._decide(self.engine.advance(position - 1))  # what was refused or left out has passed too
 
     def pass_over(self, position: int) -> None:
         """Count the offsets before `position`, which nobody can read any more, as taken and suppressed."""
@@ -149,11 +165,13 @@ class InputPartition:
 
     def expire(self, now: float) -> None:
         """Decide what has waited long enough."""
-        self._decide(self.engine.expire(now))
+        with self._turning():
+            self._decide(self.engine.expire(now))
 
     def flush(self) -> None:
         """Decide everything that is held."""
-        self._decide(self.engine.flush(), thin=self.thin)
+        with self._turning():
+            self._decide(self.engine.flush(), thin=self.thin)
 
     def forget(self, persons: NDArray[np.int64]) -> int:
         """Forget persons, by their codes: how many of them were known. Rows of theirs that wait are suppressed."""

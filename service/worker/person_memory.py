@@ -58,6 +58,18 @@ class PersonMemory:
         if self._values is not None:
             self._gate.remember(*self._values.recall(self._tables[TABLE]))
 
+    def taken_from(self, other: PersonMemory) -> bool:
+        """Take over what another one remembers that is durable, instead of reading it; False where it cannot tell."""
+        tables = other._engine.undone()
+        if tables is None:
+            return False
+        if self._values is not None and other._values is not None:
+            tables |= other._values.undone()
+            self._gate.remember(*self._values.recall(tables[TABLE]))
+        self.durable.go_on_from(other.durable)
+        self._tables = tables
+        return True
+
     def recalled(self, rest: Snapshot) -> Snapshot:
         """What was read, with the rest of the engine's state."""
         tables, self._tables = self._tables, {}

@@ -64,6 +64,10 @@ class PublishedValues:
         self.kept()
         return self._ids[:, 0], self._ids[:, 1], self._sensitive
 
+    def undone(self) -> dict[str, Columns]:
+        """The entries that are kept."""
+        return {TABLE: self.entries(TABLE, np.arange(self._kept))}
+
     def sizes(self) -> dict[str, int]:
         """How many entries there are."""
         return {TABLE: self._size}

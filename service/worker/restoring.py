@@ -96,13 +96,18 @@ class Restorer:
     ending: bool = False
     """Whether the stream takes nothing any more: then it may end in a topic that has grown."""
 
-    def restore(self, partition: Partition, committed: Committed | None) -> InputPartition | None:
-        """The partition as its last committed cycle left it; None where no stream is under way and one may begin."""
+    def restore(
+        self, partition: Partition, committed: Committed | None, left: InputPartition | None = None
+    ) -> InputPartition | None:
+        """The partition as its last committed cycle left it; None where no stream is under way and one may begin.
+
+        `left` is what was in memory of it when it was let go.
+        """
         state = self._state(partition, committed)
         if state is None:
             return None
         restored = self._with(state)
-        self._recall(partition, state, restored)
+        self._recall(partition, state, restored, left)
         self._reread(partition, state, restored)
         self._account_for_losses(partition, restored)
         restored.resume()
@@ -184,8 +189,13 @@ class Restorer:
         end = self.dirty.watermarks(where).high
         return MemoryNote(str(self.topics.memory_id), end, end, {}, 0)
 
-    def _recall(self, partition: Partition, state: State, restored: InputPartition) -> None:
-        """Read what is remembered of persons, and hold it against what the state says of it."""
+    def _recall(
+        self, partition: Partition, state: State, restored: InputPartition, left: InputPartition | None = None
+    ) -> None:
+        """Read what is remembered of persons, and hold it against what the state says of it.
+
+        What is in memory of the very cycle that is committed need not be read: only what came since is undone.
+        """
         if restored.memory is None:
             return
         where, note = Partition(self.stream.memory_topic, partition.number), state.memory
@@ -196,13 +206,17 @@ class Restorer:
         if note.end > self.dirty.watermarks(where).high:
             raise PartitionError(lost_memory(partition, self.stream, "it ends before the records that the state names"))
         started = time.monotonic()
+        if left is not None and left.sequence == state.sequence and left.origin == state.origin:
+            memory = left.durable_memory
+            if memory is not None and memory.durable.note == note and restored.memory.taken_from(memory):
+                log.info("%s/%d: still remembers %s", *partition, _told(note))
+                return
         try:
             restored.memory.read(self.reader)
         except DataError as error:
             self._require_unchanged(partition, state)
             raise PartitionError(lost_memory(partition, self.stream, str(error))) from None
-        persons = ", ".join(f"{size} {table}" for table, size in note.sizes.items())
-        log.info("%s/%d: remembers %s, read in %.1f s", *partition, persons, time.monotonic() - started)
+        log.info("%s/%d: remembers %s, read in %.1f s", *partition, _told(note), time.monotonic() - started)
 
     def _require_unchanged(self, partition: Partition, state: State) -> None:
         """Whoever was overtaken while reading has seen parts of two states, and tries again."""
@@ -364,3 +378,7 @@ class Restorer:
             )
         log.warning("%s/%d: %d lost events are counted as suppressed", *partition, len(missing))
         restored.accept_loss()
+
+
+def _told(note: MemoryNote) -> str:
+    return ", ".join(f"{size} {table}" for table, size in note.sizes.items())

@@ -104,7 +104,9 @@ class Quarter:
         return int(left.min())
 
     def restart(self) -> None:
+        """As a new process does: nothing is in memory."""
         self.hall.worker._owned.discard()
+        self.hall.worker._owned._left.clear()
 
     def compact(self) -> None:
         """What a broker does to a compacted topic."""
@@ -431,6 +433,76 @@ def test_an_aborted_cycle_leaves_nothing_behind(quarter: Quarter) -> None:
     assert len(quarter.paper.logs[MEMORY]) == before
     quarter.hall.cycle(4)
     assert quarter.least() >= K
+
+
+def tables(quarter: Quarter) -> Any:
+    """What is remembered, and nothing else, in the same words whoever tells it."""
+    (own,) = quarter.hall.worker._owned.running.values()
+    engine: Any = own.engine
+    found = {name: engine.entries(name, np.arange(size)) for name, size in engine.sizes().items()}
+    return {(name, column): array.tolist() for name, columns in found.items() for column, array in columns.items()}
+
+
+@pytest.mark.parametrize("company", ["standing", "present"])
+@pytest.mark.parametrize("how", ["abort", "rebalance"])
+def test_what_is_durable_is_remembered_without_reading_it_when_a_cycle_is_given_up(
+    key_file: Path, how: str, company: str
+) -> None:
+    quarter = Quarter(key_file, company=company, l=2, founders=K)
+    quarter.hall.cycle()
+    given_up = 0
+    for turn in range(12):
+        quarter.come(30, moving=0.1, among=slice(0, 10 + 4 * turn))
+        quarter.hall.cycle()
+        before = tables(quarter)
+        quarter.come(60, moving=0.1, among=slice(0, 30 + 2 * turn))
+        (old,) = quarter.hall.worker._owned.running.values()
+        splits = old.engine.status()["splits"]
+        quarter.hall.worker._transactions.trouble.over()
+        if how == "abort":
+            quarter.paper.errors["flush"] = AbortableError("not now")
+            quarter.hall.cycle()
+            given_up += old.engine.status()["splits"] > splits
+            quarter.hall.worker._transactions.trouble.over()
+        else:
+            assert quarter.hall.worker._take_some(0.0) == 60
+            quarter.paper.assign(0)
+            quarter.paper._told[1]([RAW])
+        quarter.paper.errors[f"read {MEMORY.topic}/0"] = RuntimeError("there is no need to read")
+        quarter.hall.worker._poll(0.0, 1)
+        assert quarter.paper.errors.pop(f"read {MEMORY.topic}/0"), "it was not read"
+        after = tables(quarter)
+        (own,) = quarter.hall.worker._owned.running.values()
+        assert own is not old
+        assert after == before
+        quarter.restart()
+        quarter.hall.worker._poll(0.0, 1)
+        assert {key: value for key, value in tables(quarter).items() if key[1] != "seen"} == {
+            key: value for key, value in before.items() if key[1] != "seen"
+        }
+    assert how == "rebalance" or given_up > 0, "splits were undone"
+    quarter.hall.cycle(4)
+    assert quarter.least() >= K
+    assert quarter.hall.worker.metrics.status()["counts"]["refused_releases"] == 0
+
+
+def test_what_is_in_memory_of_another_cycle_or_of_a_failed_one_is_read_instead(quarter: Quarter) -> None:
+    quarter.hall.cycle(2)
+    (own,) = quarter.hall.worker._owned.running.values()
+    reading = f"read {MEMORY.topic}/0"
+    for spoil in (
+        lambda left: setattr(left, "_torn", True),
+        lambda left: setattr(left, "_state", replace(left._state, sequence=left.sequence - 1)),
+        lambda left: left.forget(np.array([0])),
+    ):
+        quarter.hall.worker._owned.discard()
+        spoil(own)
+        quarter.paper.errors[reading] = UnclearError("somebody reads")
+        quarter.hall.worker._poll(0.0, 1)
+        assert reading not in quarter.paper.errors
+        quarter.hall.worker._owned._trouble.over()
+        quarter.hall.worker._poll(0.0, 1)
+        (own,) = quarter.hall.worker._owned.running.values()
 
 
 def test_a_worker_without_its_key_refuses_to_start_and_says_how_to_make_one(tmp_path: Path) -> None:

@@ -1,0 +1,49 @@
+"""What persons of cohorts were before rows of theirs came, so that a cycle that is not durable can be undone."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microdata import kernel
+from stream_algos._cohort_state import NODE, ROLE, SEEN, State
+from stream_algos._held_kernels import NONE, copy
+
+
+class Before(NamedTuple):
+    """Entries of persons as they were; `numbers` tells which, and the first column of `places` how many are filled."""
+
+    numbers: NDArray[np.int64]
+    places: NDArray[np.int64]
+    """Role, cohort and last position of each."""
+    values: NDArray[np.float64]
+    shown: NDArray[np.int32]
+
+
+def no_entries(room: int, width: int, shown: int) -> Before:
+    """Room for so many."""
+    return Before(
+        numbers=np.empty(room, np.int64),
+        places=np.empty((room, 3), np.int64),
+        values=np.empty((room, width)),
+        shown=np.empty((room, shown), np.int32),
+    )
+
+
+@kernel
+def note_before(state: State, who: NDArray[np.int64], last: int, before: Before, count: int) -> int:
+    """Write down those of these who are known and did not come since a position; how many there are then."""
+    persons = state.persons
+    for person in who:
+        if person != NONE and persons[person, SEEN] <= last:
+            before.numbers[count] = person
+            before.places[count, 0] = persons[person, ROLE]
+            before.places[count, 1] = persons[person, NODE]
+            before.places[count, 2] = persons[person, SEEN]
+            copy(before.values[count], state.values[person])
+            for place in range(before.shown.shape[1]):
+                before.shown[count, place] = state.shown[person, place]
+            count += 1
+    return count
