@@ -5,7 +5,7 @@ offsets in transactions. The worker does that too, and decides, checks and publi
 the partitions are assigned. Events have 200 bytes, some of them in a field that the policy does not know. The worker is
 measured again with the same events as Avro and as Protobuf, in and out, with schemas in files.
 
-    python -m load_tests.stream_throughput --events 500000
+    python -m load_tests.stream_throughput [--events 500000] [--broker apache] [--client NAME] [--docs FOLDER]
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -29,7 +30,8 @@ import msgspec
 import pyarrow as pa
 import yaml
 
-from load_tests.harness import arguments, print_machine, print_table, write_json
+from load_tests.harness import arguments, machine_line, print_machine, print_table, show, write_json
+from load_tests.stream_linking import write_between
 from service.codec import Format, TopicFormat
 from service.codec.avro_messages import derived_schema
 from service.codec.protobuf_messages import derived_protobuf
@@ -256,6 +258,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--broker", choices=["embedded", "apache"], action="append")
     parser.add_argument("--client", choices=["confluent-kafka", "kafka-python"], action="append")
+    parser.add_argument("--docs", type=Path, help="folder of the documentation, to write its table anew")
 
 
 def main() -> None:
@@ -280,6 +283,10 @@ def main() -> None:
         "peak MiB",
     )
     print_table("Events per second, broker and client on the same cores", columns, rows)
+    if given.docs:
+        table = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+        table += [f"| {' | '.join(map(show, row))} |" for row in rows]
+        write_between("stream_throughput", [*table, "", machine_line()], given.docs / "topics-with-a-schema.md")
     write_json(given.json, "stream_throughput", [dict(zip(columns, row, strict=True)) for row in rows])
 
 

@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from microdata import DataError, PersonKey, Progress
-from service.codec import LARGEST_MESSAGE, MAX_EVENT_BYTES, Events, decoder_of
-from service.evidence import line_of, output_of
+from service.codec import LARGEST_MESSAGE, MAX_EVENT_BYTES, Events, LeftRecords, decoder_of
+from service.evidence import output_of
 from service.kafka import Client, Partition, RecordBatch, reach
-from service.policy import Policy, PolicyError, PolicyProblem
+from service.policy import Policy
+from service.registry import Registry, RegistrySettings
+from service.settings import settings_of
 
 MOST_RECORDS = 1_000_000
 _SECONDS = 30.0
@@ -23,13 +25,10 @@ _REACH_SECONDS = 10.0
 def read_output(client: Client, policy: Policy, lines: Path, progress: Progress) -> list[int]:
     """Write what left as lines, and tell the second in which each of them did."""
     topic = output_of(policy)
-    if policy.format.output.binary:
-        problem = f"an output in {policy.format.output.type} cannot be attacked; replay the events"
-        raise PolicyError([PolicyProblem("stream.format", problem)])
-    ticks: list[int] = []
+    left, ticks = LeftRecords(policy.route(_registry(policy))), list[int]()
     with lines.open("wb") as out:
         for batch in _batches(client, topic, progress):
-            out.writelines(line_of(policy, value or b"") for value in batch.values)
+            out.writelines(left.line(value or b"") + b"\n" for value in batch.values)
             ticks += (batch.timestamps // 1000).tolist()
     if not ticks:
         raise DataError(f"topic {topic!r}: there are no records")
@@ -40,11 +39,7 @@ def read_input(client: Client, policy: Policy, progress: Progress) -> Events:
     """The events in the order of their time; those that the policy refuses are left out."""
     stream = policy.stream
     assert stream is not None, "its output was read"
-    if policy.format.needs_registry:
-        raise PolicyError(
-            [PolicyProblem("stream.format", "topics with a registry cannot be attacked; replay the events")]
-        )
-    codec = decoder_of(policy.route(), MAX_EVENT_BYTES, LARGEST_MESSAGE, PersonKey.random())
+    codec = decoder_of(policy.route(_registry(policy)), MAX_EVENT_BYTES, LARGEST_MESSAGE, PersonKey.random())
     parts, times = [], []
     for batch in _batches(client, stream.input, progress):
         events = codec.decode(batch)
@@ -62,6 +57,10 @@ def read_input(client: Client, policy: Policy, progress: Progress) -> Events:
         for start, part in zip(starts.tolist(), parts, strict=False)
     ]
     return Events.merged(placed, [])
+
+
+def _registry(policy: Policy) -> Registry | None:
+    return Registry(settings_of(RegistrySettings, {})) if policy.format.needs_registry else None
 
 
 def _batches(client: Client, topic: str, progress: Progress) -> Iterator[RecordBatch]:

@@ -5,7 +5,7 @@ from service.evidence.filing import kind_of, new_secret, read, write
 from service.evidence.gathering import gather, gather_replay
 from service.evidence.page import evidence_html
 from service.evidence.signing import public_key, signature, signing_key
-from service.evidence.stretch import Bounds, gather_stretch, line_of, output_of, verify_stretch
+from service.evidence.stretch import Bounds, gather_stretch, output_of, verify_stretch
 
 __all__ = [
     "Bounds",
@@ -16,7 +16,6 @@ __all__ = [
     "gather_replay",
     "gather_stretch",
     "kind_of",
-    "line_of",
     "new_secret",
     "output_of",
     "public_key",

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from microdata import DataError, Progress, silent
-from service.codec import JSON_SCHEMA, WIRE_PREFIX
+from service.codec import LeftRecords
 from service.evidence.checking import Check, Given, same, same_audit, verify_form
 from service.evidence.filing import filed, kind_of, read, sealed
 from service.evidence.gathering import assumed, audited, limits_of_stream
@@ -164,6 +164,7 @@ def _read(
 ) -> _Read:
     """Hash the records of each partition, and write their clusters and rows as lines."""
     found, total = _Read(), sum(end - start for start, end in ranges.values())
+    left = LeftRecords(policy.route())
     with lines.open("wb") as out:
         for number, (start, end) in sorted(ranges.items()):
             digest, begin, stop = hashlib.sha256(), None, end
@@ -179,7 +180,7 @@ def _read(
                 found.records, found.size = found.records + 1, found.size + len(value)
                 found.note(timestamp)
                 _check_size(found, topic)
-                _write_line(policy, value, out, found)
+                _write_line(policy, left, value, out, found)
                 progress("reading", found.records, total)
             first = start if bounds.since is None else stop if begin is None else begin
             found.ranges[str(number)], found.hashes[str(number)] = [first, stop], digest.hexdigest()
@@ -200,11 +201,11 @@ def _check_size(found: _Read, topic: str) -> None:
         raise DataError(f"topic {topic!r}: the stretch has more than {limit}; take a shorter one with --to")
 
 
-def _write_line(policy: Policy, value: bytes, out: BinaryIO, found: _Read) -> None:
+def _write_line(policy: Policy, left: LeftRecords, value: bytes, out: BinaryIO, found: _Read) -> None:
     """A record as a line. Parts are noted: a cluster of which some are missing is cut by the stretch."""
     if policy.format.output.binary:
         return
-    line = line_of(policy, value)
+    line = left.line(value) + b"\n"
     if b'"parts"' in line and policy.stream is not None and policy.stream.emit == "clusters":
         message = _message(line)
         parts = message.get("parts")
@@ -215,22 +216,12 @@ def _write_line(policy: Policy, value: bytes, out: BinaryIO, found: _Read) -> No
     out.write(line)
 
 
-def line_of(policy: Policy, value: bytes) -> bytes:
-    """A record of an output topic as a line of JSON."""
-    return (value[WIRE_PREFIX:] if _prefixed(policy) else value).replace(b"\n", b" ") + b"\n"
-
-
 def _message(line: bytes) -> dict[str, Any]:
     try:
         message = orjson.loads(line)
     except orjson.JSONDecodeError:
         message = None
     return message if isinstance(message, dict) else {}
-
-
-def _prefixed(policy: Policy) -> bool:
-    side = policy.format.output
-    return side.type == JSON_SCHEMA and side.schema is None
 
 
 def _audited(policy: Policy, lines: Path, found: _Read, progress: Progress) -> dict[str, Any]:

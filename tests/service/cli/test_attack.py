@@ -7,12 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from service.broker import Broker
+from service.codec.avro_messages import derived_schema
+from service.codec.protobuf_messages import derived_protobuf
 from service.kafka import KafkaSettings, Partition, connect
+from service.policy import load_policy
 from service.ports import free_port
 from tests.service.cli.cli_world import MARK, POLICY, table_text
+from tests.service.codec import avro_world, protobuf_world
+from tests.service.registry.fake_registry import FakeRegistry
 
 COHORTS = "{algorithm: cohorts, k: 4, delay: {tuples: 60}, company: standing}"
 STREAM = "stream: {input: raw, output: safe, emit: clusters, start: earliest}\n"
@@ -81,14 +87,59 @@ def test_a_table_is_attacked_as_in_its_report(portcullis: Any, shop: Path) -> No
         assert ("gets more than the policy allows" in result.stderr) == bool(status)
 
 
+class Written:
+    """How the topics of a policy are written in a format: events by somebody else's library, what left by ours."""
+
+    def __init__(self, name: str, home: Path, registry: FakeRegistry) -> None:
+        text = (home / "policy.yaml").read_text()
+        (home / "policy.yaml").write_text(text.replace("emit: clusters", f"emit: clusters, format: {name}"))
+        policy, self._name = load_policy(home / "policy.yaml"), name
+        fields = {"id": "string", "age": "long", "city": "string", "item": "string", "shop": "string", "note": "string"}
+        types = dict.fromkeys(policy.schema.public, pa.large_string())
+        if name == "avro":
+            own = [{"name": field, "type": kind} for field, kind in fields.items()]
+            self._in: Any = {"type": "record", "name": "Visit", "fields": own}
+            self._out: Any = json.loads(derived_schema(policy.schema, types, "clusters", "interval", "safe"))
+        else:
+            kinds = {"string": "string", "long": "int64"}
+            lines = [f"{kinds[kind]} {field} = {place};" for place, (field, kind) in enumerate(fields.items(), 1)]
+            self._in = f'syntax = "proto3"; message Visit {{ {" ".join(lines)} }}'
+            self._out = derived_protobuf(policy.schema, types, "clusters", "interval", "safe")
+        if name != "json":
+            numbers = registry.add("raw-value", self._in, name.upper()), registry.add("old", self._out, name.upper())
+            self._heads = [b"\0" + number.to_bytes(4, "big") for number in numbers]
+
+    def event(self, row: dict[str, Any]) -> bytes:
+        if self._name == "json":
+            return json.dumps(row).encode()
+        if self._name == "avro":
+            return self._heads[0] + avro_world.written(self._in, row)
+        return self._heads[0] + b"\0" + protobuf_world.written(self._in, row, "Visit")
+
+    def left(self, line: bytes) -> bytes:
+        if self._name == "json":
+            return line
+        said = json.loads(line)
+        box = {key: dict(zip(("low", "high"), ends, strict=True)) if isinstance(ends, list) else ends
+               for key, ends in said["generalization"].items()}  # fmt: skip
+        said |= {"part": 1, "parts": 1, "generalization": box}
+        if self._name == "avro":
+            return self._heads[1] + avro_world.written(self._out, said)
+        return self._heads[1] + b"\0" + protobuf_world.written(self._out, said, "portcullis.safe.Cluster")
+
+
 @pytest.mark.kafka
-def test_a_topic_is_attacked_with_its_input(portcullis: Any, visits: Path) -> None:
+@pytest.mark.parametrize("name", ["json", "avro", "protobuf"])
+def test_a_topic_is_attacked_with_its_input(
+    portcullis: Any, visits: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Three events a second; what left with an event has the second of it."""
     links = [json.loads(line) for line in (visits / "links").read_text().splitlines()]
     lines = (visits / "safe.jsonl").read_bytes().splitlines()
-    with (visits / "events.csv").open() as file:
-        events = [json.dumps({**row, "age": int(row["age"])}).encode() for row in csv.DictReader(file)]
-    with Broker() as broker:
+    with FakeRegistry() as registry, Broker() as broker, (visits / "events.csv").open() as file:
+        written = Written(name, visits, registry)
+        events = [written.event({**row, "age": int(row["age"])}) for row in csv.DictReader(file)]
+        monkeypatch.setenv("PORTCULLIS_REGISTRY_URL", registry.url)
         client = connect(KafkaSettings(bootstrap_servers=broker.bootstrap))
         with closing(client.admin()) as admin, closing(client.producer("all")) as producer:
             admin.create_topic("raw", 1)
@@ -98,10 +149,11 @@ def test_a_topic_is_attacked_with_its_input(portcullis: Any, visits: Path) -> No
             for number, event in enumerate(events):
                 producer.produce(Partition("raw", 0), [event], timestamp_ms=number * 333)
             for line, own in zip(lines, links, strict=True):
-                at = max(own) // 3 * 1000
-                producer.produce(Partition("safe", int(json.loads(line)["cluster"], 16) % 2), [line], timestamp_ms=at)
+                where = Partition("safe", int(json.loads(line)["cluster"], 16) % 2)
+                producer.produce(where, [written.left(line)], timestamp_ms=max(own) // 3 * 1000)
             producer.commit()
         found = attacked(portcullis, visits, "--topic", "--bootstrap", broker.bootstrap)
+        assert "safe-value" not in registry.subjects, "who attacks registers nothing"
     report = json.loads((visits / "report.json").read_text())
     assert (found["linked"], found["certain"]) == (report["linked"], 1)
     assert found["timing"]["rows"] > 100
