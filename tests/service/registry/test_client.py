@@ -68,6 +68,30 @@ def test_references_in_a_circle_end(fake: FakeRegistry) -> None:
     assert len(found.references) == 1
 
 
+def test_references_are_followed_up_to_a_bound(fake: FakeRegistry) -> None:
+    for number in range(66):
+        below = [{"name": "x", "subject": f"s{number - 1}", "version": 1}] if number else []
+        fake.add(f"s{number}", f'"int{number}"', references=below)
+    found = fake.client(timeout=5).newest("s64")
+    assert found is not None
+    assert len(found.references) == 64
+    with pytest.raises(RegistryError) as caught:
+        fake.client(timeout=5).newest("s65")
+    assert caught.value.code == "REGISTRY_STRANGE"
+
+
+def test_a_flood_of_unknown_ids_costs_a_question_each_and_no_memory(
+    fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.registry.client._MOST_SCHEMAS", 10)
+    client = fake.client(timeout=5)
+    for _ in range(2):
+        assert [client.by_id(1_000 + number) for number in range(10)] == [None] * 10
+    assert sum(fake.asked.values()) == 10
+    assert [client.by_id(2_000 + number) for number in range(20)] == [None] * 20
+    assert len(client._unknown) == 10
+
+
 @pytest.mark.parametrize(("mood", "code"), [
     ("500", "REGISTRY_BROKEN"), ("302", "REGISTRY_BROKEN"), ("429", "REGISTRY_BROKEN"),
     ("html", "REGISTRY_STRANGE"), ("list", "REGISTRY_STRANGE"), ("slow", "REGISTRY_NO_ANSWER"),
