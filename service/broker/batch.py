@@ -113,6 +113,15 @@ def marker(producer_id: int, producer_epoch: int, *, commit: bool) -> StoredBatc
     return assembled(fields, bytes((len(record) * 2,)) + record)
 
 
+def emptied(batch: StoredBatch) -> StoredBatch:
+    """What is left at its place of a batch whose records are gone."""
+    fields = (
+        batch.attributes, batch.last_offset_delta, batch.base_timestamp, batch.max_timestamp,
+        batch.producer_id, batch.producer_epoch, batch.base_sequence, 0,
+    )  # fmt: skip
+    return assembled(fields, b"").stamped(batch.base_offset)
+
+
 def assembled(fields: tuple[int, ...], records: bytes) -> StoredBatch:
     """A batch of the header fields behind the checksum and of encoded records."""
     body = struct.pack(">hiqqqhii", *fields) + records

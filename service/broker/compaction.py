@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from kafka import errors as kp
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from service.broker.batch import HEADER, StoredBatch, assembled, parse
+from service.broker.batch import HEADER, StoredBatch, assembled, emptied, parse
 
 
 class _Range(Protocol):
@@ -28,16 +28,19 @@ def records_of(batch: StoredBatch) -> Iterator[Any]:
 def compacted(batches: list[StoredBatch], aborted: Iterable[_Range]) -> list[StoredBatch] | None:
     """Settled batches without superseded and aborted records and without markers.
 
-    None when a batch is compressed with something that this Python cannot read: then everything stays.
+    As in Kafka the last marker of each producer leaves an empty batch behind. None when a batch is compressed with
+    something that this Python cannot read: then everything stays.
     """
     skipped = list(aborted)
     data = [each for each in batches if not each.is_control and not _is_aborted(each, skipped)]
+    last = {each.producer_id: each for each in batches if each.is_control}
     try:
         latest = {record.key: record.offset for batch in data for record in records_of(batch)}
         thinned = [_thinned(batch, latest) for batch in data]
     except (kp.UnsupportedCodecError, AssertionError):
         return None
-    return [batch for batch in thinned if batch is not None]
+    kept = [batch for batch in thinned if batch is not None]
+    return sorted([*kept, *map(emptied, last.values())], key=lambda batch: batch.base_offset)
 
 
 def _is_aborted(batch: StoredBatch, skipped: list[_Range]) -> bool:

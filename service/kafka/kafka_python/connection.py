@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kafka import codec
+from kafka import KafkaConsumer, codec
 from kafka import errors as kp
+from kafka.consumer.fetcher import Fetcher
 from kafka.net.compat import KafkaNetClient
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
@@ -171,3 +172,20 @@ def opened(kind: Callable[..., Any], config: dict[str, Any]) -> Any:
         raise translate(nets[0].denied or error if nets else error) from error
     nets[0].is_opening = False
     return part
+
+
+class _Records(Fetcher.PartitionRecords):  # type: ignore[misc]  # the library ships no types
+    """What was fetched. Compaction leaves batches behind that hold no record any more, markers too.
+
+    The library asks such a batch how its transaction ended, fails, and would never get past it.
+    """
+
+    def _contains_abort_marker(self, batch: Any) -> bool:
+        return batch.records_count > 0 and super()._contains_abort_marker(batch)
+
+
+def open_consumer(settings: KafkaSettings, options: dict[str, Any]) -> Any:
+    """The library's consumer, which reads compacted topics to their end."""
+    consumer = opened(KafkaConsumer, config_of(KafkaConsumer, settings) | options)
+    consumer._fetcher.PartitionRecords = _Records  # noqa: SLF001 - nothing public chooses it
+    return consumer

@@ -4,14 +4,13 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
-from kafka import KafkaConsumer
 from kafka import errors as kp
 from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.structs import TopicPartition
 
 from service.kafka.errors import FatalError, GoneError, InstanceTakenError, KafkaError
-from service.kafka.kafka_python.connection import config_of, opened, translated, unpacking
+from service.kafka.kafka_python.connection import open_consumer, translated, unpacking
 from service.kafka.kafka_python.records import batch_of, end_of, watermarks_of
 from service.kafka.membership import Membership, taken
 from service.kafka.port import Committed, GroupToken, Partition, PartitionsCallback, RecordBatch, Watermarks
@@ -69,7 +68,7 @@ class KafkaPythonConsumer:
             "max_poll_interval_ms": settings.max_poll_interval_ms,
             "metrics_enabled": False,
         }
-        self._consumer = opened(KafkaConsumer, config_of(KafkaConsumer, settings) | options)
+        self._consumer = open_consumer(settings, options)
         self._instance, self._is_taken = instance, False
         if instance is not None:
             self._watch_heartbeats(self._consumer._coordinator)  # noqa: SLF001 - there is no other way to hear of it

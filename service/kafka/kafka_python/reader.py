@@ -3,11 +3,10 @@
 import time
 from collections.abc import Iterator
 
-from kafka import KafkaConsumer
 from kafka.structs import TopicPartition
 
 from service.kafka.errors import RetriableError
-from service.kafka.kafka_python.connection import config_of, opened, translated, unpacking
+from service.kafka.kafka_python.connection import open_consumer, translated, unpacking
 from service.kafka.kafka_python.records import batch_of, watermarks_of
 from service.kafka.port import Partition, RecordBatch, Watermarks
 from service.kafka.settings import KafkaSettings
@@ -26,7 +25,7 @@ class KafkaPythonReader:
             "fetch_max_wait_ms": 50,
             "metrics_enabled": False,
         }
-        self._consumer = opened(KafkaConsumer, config_of(KafkaConsumer, settings) | options)
+        self._consumer = open_consumer(settings, options)
 
     def watermarks(self, partition: Partition) -> Watermarks:
         """The log's first and last (stable) offset."""

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka import errors as kp
@@ -281,6 +282,25 @@ def test_compaction_leaves_alone_what_is_not_settled() -> None:
     log.end_transaction(7, 0, commit=False)
     log.compact_now()
     assert [offset for offset, _, _ in records(log, committed=False)] == [2]
+
+
+def test_the_last_marker_of_each_producer_leaves_an_empty_batch_behind() -> None:
+    log = PartitionLog(KEEP, compact=True)
+    for sequence, producer in enumerate([7, 7, 8]):
+        own = sequence if producer == 7 else 0
+        log.append(batch(b"x", keys=[b"a"], producer=producer, epoch=0, sequence=own, transactional=True))
+        log.end_transaction(producer, 0, commit=True)
+    log.compact_now()
+    log.compact_now()
+    data, _ = log.read(log.start, KEEP, committed=True, whole_batch=True)
+    found = []
+    while data:
+        one = parse(data)
+        size = 12 + one.length
+        found.append((one.base_offset, one.producer_id, one.is_control, one.record_count))
+        assert crc32c(data[21:size]) == one.checksum
+        data = data[size:]
+    assert found == [(3, 7, True, 0), (4, 8, False, 1), (5, 8, True, 0)]
 
 
 def test_a_compacted_log_does_not_grow_without_bound() -> None:

@@ -92,6 +92,20 @@ def test_what_is_gone_is_left_out(world: Any) -> None:
     assert offsets_of(reader.read(partition, 2, 6, 10)) == []
 
 
+def test_what_compaction_leaves_of_transactions_is_passed_over(world: Any) -> None:
+    """The embedded broker compacts what is written here; each writer's marker leaves an empty batch behind."""
+    partition, large = world.topic(cleanup_policy="compact"), bytes(20_000)
+    for number in range(12):
+        world.write(partition, b"%d" % number + large, keys=[b"key"])
+        world.write(partition, b"aborted" + large, keys=[b"key"], commit=False)
+    assert world.read(partition)[-1] == b"11" + large
+    world.write(partition, b"next", keys=[b"key"])
+    member = world.member(partition.topic)
+    member.until_owns(1)
+    member.begin(0)
+    eventually(lambda: b"next" in [value for batch in member.poll(1, 1000) for value in batch.values])
+
+
 def test_who_takes_long_for_a_batch_is_not_told_that_the_broker_did(world: Any) -> None:
     partition = world.topic()
     world.write(partition, b"1", b"2")
