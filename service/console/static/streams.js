@@ -11,7 +11,23 @@ const SPAN = 300;
 /** Seconds over which a rate is measured: events arrive and leave in batches. */
 const RATE_SPAN = 12;
 
-const CHARTS = [
+/** What persons are gathered in: clusters that leave, or cohorts that stay where people are remembered. */
+const CLUSTERS = {
+  key: "clusters",
+  gauge: "open_clusters",
+  name: "open clusters",
+  title: "Open clusters",
+  note: (now) => `${compactNumber(now.pending)} events wait ${now.clusters ? "in them" : "for their deadline"}`,
+};
+const COHORTS = {
+  key: "cohorts",
+  gauge: "cohorts",
+  name: "cohorts",
+  title: "Cohorts",
+  note: (now) => `${compactNumber(now.persons)} persons are known`,
+};
+
+const charts = (groups) => [
   {
     title: "Events per second",
     lines: [
@@ -22,7 +38,7 @@ const CHARTS = [
   },
   { title: "Delay", lines: [{ key: "delay", name: "delay" }], format: seconds },
   { title: "Loss", lines: [{ key: "loss", name: "loss" }], format: percent },
-  { title: "Open clusters", lines: [{ key: "clusters", name: "open clusters" }], format: compactNumber },
+  { title: groups.title, lines: [{ key: groups.key, name: groups.name }], format: compactNumber },
   { title: "Suppressed per second", lines: [{ key: "suppressed", name: "suppressed" }], format: compactNumber },
   {
     title: "Events not yet out",
@@ -57,7 +73,8 @@ export function startStreams(panel) {
     try {
       const { streams, silent } = await allStreams();
       for (const stream of streams) {
-        if (!cards.has(stream.name)) cards.set(stream.name, streamCard(stream.name));
+        const known = cards.get(stream.name);
+        if (!known || (stream.remembers && !known.remembers)) cards.set(stream.name, streamCard(stream));
         cards.get(stream.name).update(stream);
       }
       const names = new Set(streams.map((stream) => stream.name));
@@ -114,7 +131,10 @@ function together({ name, input, output, workers }) {
     refusedReleases: total("counts", "refused_releases"),
     loss: mean("loss"),
     delay: mean("delay"),
+    remembers: workers.some((worker) => Object.values(worker.partitions).some((one) => "persons" in (one.engine ?? {}))),
     clusters: total("gauges", "open_clusters"),
+    cohorts: total("gauges", "cohorts"),
+    persons: total("gauges", "persons"),
     pending: total("gauges", "pending"),
     lag: total("gauges", "lag"),
     thin: total("gauges", "thin"),
@@ -139,7 +159,7 @@ function leastSafe(workers) {
   }));
 }
 
-const TILES = [
+const tiles = (groups) => [
   ["in", (now) => compactNumber(now.taken), () => "events taken"],
   ["out", (now) => compactNumber(now.released), () => "rows published"],
   [
@@ -150,26 +170,23 @@ const TILES = [
   ["refused", (now) => compactNumber(now.refused), () => "records that do not fit"],
   ["delay", (now) => seconds(now.delay), (now) => (now.limit ? `at most ${seconds(now.limit)}` : "recent mean")],
   ["loss", (now) => percent(now.loss), () => "recent mean"],
-  [
-    "open clusters",
-    (now) => compactNumber(now.clusters),
-    (now) => `${compactNumber(now.pending)} events wait ${now.clusters ? "in them" : "for their deadline"}`,
-  ],
+  [groups.name, (now) => compactNumber(now[groups.key]), groups.note],
   ["lag", (now) => compactNumber(now.lag), () => "events behind the input"],
 ];
 
-function streamCard(name) {
+function streamCard({ name, remembers }) {
+  const groups = remembers ? COHORTS : CLUSTERS;
   const route = h("p", { className: "route" });
   const badge = h("span", { className: "badge" });
   const alerts = h("div", { role: "alert", className: "alerts" });
-  const tiles = TILES.map(([label, value, note]) => {
+  const figures = tiles(groups).map(([label, value, note]) => {
     const [shown, below] = [h("b"), h("small")];
     return {
       element: h("div", { className: "tile", "data-tile": label }, shown, h("span", {}, label), below),
       update: (now) => (write(shown, value(now)), write(below, note(now))),
     };
   });
-  const charts = CHARTS.map((chart) => lineChart(chart.title, chart.lines, chart.format, SPAN));
+  const curves = charts(groups).map((chart) => lineChart(chart.title, chart.lines, chart.format, SPAN));
   const guarantee = h("div", { className: "guarantee" });
   const partitions = h("div");
   const details = h("details", {}, h("summary", {}, "Partitions and workers"), partitions);
@@ -181,12 +198,12 @@ function streamCard(name) {
     h(
       "div",
       { className: "tiles" },
-      tiles.map((tile) => tile.element),
+      figures.map((tile) => tile.element),
     ),
     h(
       "div",
       { className: "charts" },
-      charts.map((chart) => chart.element),
+      curves.map((chart) => chart.element),
     ),
     guarantee,
     details,
@@ -206,7 +223,7 @@ function streamCard(name) {
       suppressed: rate("suppressed"),
       delay: now.delay,
       loss: now.loss,
-      clusters: now.clusters,
+      [groups.key]: now[groups.key],
       waiting: now.pending,
       lag: now.lag,
     });
@@ -216,6 +233,7 @@ function streamCard(name) {
 
   return {
     element,
+    remembers,
     update(now) {
       sample(now);
       const word = now.unready.length ? `not ready: ${[...new Set(now.unready)].join("; ")}` : "ready";
@@ -223,11 +241,11 @@ function streamCard(name) {
       write(badge, word);
       badge.classList.toggle("bad", now.unready.length > 0);
       write(route, now.route);
-      for (const tile of tiles) tile.update(now);
-      for (const chart of charts) chart.update(samples);
+      for (const tile of figures) tile.update(now);
+      for (const chart of curves) chart.update(samples);
       showAlerts(alerts, now);
       guarantee.replaceChildren(...guaranteeRows(now.guarantee));
-      if (details.open) partitions.replaceChildren(...partitionTables(now));
+      if (details.open) partitions.replaceChildren(...partitionTables(now, groups));
     },
   };
 }
@@ -264,13 +282,13 @@ function guaranteeRows(guarantee) {
   ];
 }
 
-function partitionTables(now) {
+function partitionTables(now, groups) {
   const rows = now.partitions.map(([place, one]) => [
     place,
     number(one.position),
     number(one.lag),
     number(one.pending),
-    number(one.engine?.open_clusters),
+    number(one.engine?.[groups.gauge]),
     percent(one.loss),
     seconds(one.delay),
     one.thin ? "too few persons" : "",
@@ -302,7 +320,7 @@ function partitionTables(now) {
   const known = ["partition", "since offset", "persons", "in cohorts", "in the pool", "dismissed", "cohorts"];
   known.push("members: fewest / median / most", "founded", "split", "below k", "left at once", "suppressed");
   return [
-    table("Partitions", ["partition", "position", "lag", "waiting", "open clusters", "loss", "delay", ""], rows),
+    table("Partitions", ["partition", "position", "lag", "waiting", groups.name, "loss", "delay", ""], rows),
     ...(people.length ? [table("Persons who are remembered", [...known, "fewest candidates", "seen, offsets ago"], people)] : []),
     table("Workers", ["worker", "state", "started"], workers),
   ];

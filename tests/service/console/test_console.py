@@ -62,6 +62,35 @@ def test_a_live_stream_shows_what_goes_in_and_out_and_what_it_achieves(console: 
     console.picture("streams-light")
 
 
+def test_cohorts_take_the_place_of_clusters_where_people_are_remembered(console: Any) -> None:
+    console.open("streams")
+    orders = '[aria-label="Stream orders"]'
+    console.until_text(f"{orders} .tiles", "open clusters")
+    console.js(
+        """
+        const [ask, told] = [window.fetch, { persons: 4000, members: 3900, cohorts: 321, fewest_members: 10 }];
+        window.fetch = async (url, ...more) => {
+          const answer = await ask(url, ...more);
+          if (!String(url).includes("/v1/streams")) return answer;
+          const body = await answer.json();
+          for (const worker of body.streams.find((one) => one.name === "orders").workers) {
+            Object.assign(worker.gauges, told);
+            for (const one of Object.values(worker.partitions)) one.engine = { ...one.engine, ...told };
+          }
+          return new Response(JSON.stringify(body), { status: 200, headers: answer.headers });
+        };
+        """
+    )
+    console.until_text(f'{orders} [data-tile="cohorts"]', "321")
+    assert "persons are known" in console.text(f'{orders} [data-tile="cohorts"]')
+    assert "Cohorts" in console.texts(f"{orders} figcaption > span:first-child")
+    assert "open clusters" not in console.text(f"{orders} .tiles")
+    console.one(f"{orders} summary").click()
+    console.until_text(f"{orders} details", "Persons who are remembered")
+    assert "open clusters" not in console.text(f"{orders} details")
+    console.picture("streams-cohorts-light")
+
+
 def test_a_stopped_partition_stands_out_and_says_why(console: Any) -> None:
     console.open("streams")
     returns = '[aria-label="Stream returns"]'
