@@ -20,7 +20,7 @@ HAND_TYPED = re.compile(
     r"|\b(?:an?|two|one) (?:third|quarter|fifth|sixth|seventh|eighth|ninth|tenth)s?\b"
 )
 """What measurements look like: speeds, times, sizes, losses, shares; "t = 0.25" is a setting."""
-WRITTEN = re.compile(r"<!-- (\w+) -->.*?<!-- /\1 -->", re.DOTALL)
+WRITTEN = re.compile(r"<!-- (\w[\w -]*) -->.*?<!-- /\1 -->", re.DOTALL)
 """What a benchmark has put into a page."""
 MEASURED_BY_THEMSELVES = {
     "category-attacks.md",
