@@ -149,8 +149,8 @@ class Connections:
         servers = self.client.servers
 
         def tell() -> None:
-            log.warning("%s waits for an answer of Kafka at %s", self._stream.name, servers)
             self._metrics.waits(f"Kafka at {servers} does not answer")
+            log.warning("%s waits for an answer of Kafka at %s", self._stream.name, servers)
 
         timer = threading.Timer(_SLOW_SECONDS, tell)
         timer.daemon = True
