@@ -1,6 +1,8 @@
 """A member of a group on librdkafka."""
 
+import logging
 import struct
+import threading
 import time
 from collections.abc import Collection
 from contextlib import suppress
@@ -14,7 +16,11 @@ from service.kafka.errors import FatalError, FinalError, GoneError, InstanceTake
 from service.kafka.membership import Membership, taken
 from service.kafka.port import Committed, GroupToken, Partition, PartitionsCallback, RecordBatch, Watermarks
 
+log = logging.getLogger(__name__)
+
 _START_SECONDS = 3.0
+_LEAVE_SECONDS = 30.0
+"""How long leaving the group may take."""
 
 
 class ConfluentConsumer:
@@ -214,11 +220,22 @@ class ConfluentConsumer:
         return end_of(self._connection, self._consumer, partition, timeout)
 
     def close(self) -> None:
-        """Leave the group."""
-        with suppress(ck.KafkaException):  # the session's time-out says goodbye as well
-            self._consumer.close()
+        """Leave the group.
+
+        Where partitions are assigned at that moment, librdkafka may wait for an answer of its own that never comes. It
+        does so beside us, and the session's time-out says goodbye.
+        """
+        leaving = threading.Thread(target=self._leave, name=f"leaving {self._group}", daemon=True)
+        leaving.start()
+        leaving.join(_LEAVE_SECONDS)
+        if leaving.is_alive():
+            log.warning("group %s: the client does not get to leave it; the session's time-out will do so", self._group)
         if hasattr(self, "_membership"):
             self._membership.tell()
+
+    def _leave(self) -> None:
+        with suppress(ck.KafkaException):  # the session's time-out says goodbye as well
+            self._consumer.close()
 
 
 def _ours(partitions: list[Any]) -> list[Partition]:

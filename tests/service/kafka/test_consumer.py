@@ -1,5 +1,7 @@
 """Members of a group: who gets what, from where, and what never comes."""
 
+import logging
+import threading
 import time
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
 from service.kafka import Committed, FatalError, GoneError, Partition
+from service.kafka.confluent import consumer as confluent_consumer
 from tests.service.kafka.world import eventually
 
 RECENTLY = time.time_ns() // 1_000_000 - 12_345  # a real broker soon deletes what is old
@@ -199,3 +202,18 @@ def test_offsets_are_committed_with_a_note_and_read_back(world: Any) -> None:
     note = '{"state": 12, "sequence": 3, "topic": "0f6e", "größe": "α"}'
     world.commit_offset(zero, Committed(41, note), member)
     assert member.consumer.committed([zero, one]) == {zero: Committed(41, note), one: None}
+
+
+@pytest.mark.parametrize("world", ["confluent-kafka"], indirect=True)
+def test_a_client_that_waits_for_itself_while_it_leaves_keeps_nobody(
+    world: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As librdkafka does where partitions are assigned at that moment; seen once in many thousand times."""
+    member, ended = world.stranger(), threading.Event()
+    monkeypatch.setattr(confluent_consumer, "_LEAVE_SECONDS", 0.05)
+    with monkeypatch.context() as broken, caplog.at_level(logging.WARNING):
+        leave = member._leave
+        broken.setattr(member, "_leave", lambda: (ended.wait(60), leave()))
+        member.close()
+        assert "the client does not get to leave it" in caplog.text
+    ended.set()
