@@ -208,7 +208,7 @@ def test_offsets_are_committed_with_a_note_and_read_back(world: Any) -> None:
 def test_a_client_that_waits_for_itself_while_it_leaves_keeps_nobody(
     world: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As librdkafka does where partitions are assigned at that moment; seen once in many thousand times."""
+    """As librdkafka does where partitions are assigned at that moment, seen once in a run of all tests."""
     member, ended = world.stranger(), threading.Event()
     monkeypatch.setattr(confluent_consumer, "_LEAVE_SECONDS", 0.05)
     with monkeypatch.context() as broken, caplog.at_level(logging.WARNING):
