@@ -8,7 +8,7 @@ COVERAGE ?= yes
 # Tests start hundreds of processes: without compiled modules each would compile them all again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test lint unit quick soak bench docs kafka registry release clean
+.PHONY: help run test lint kernels unit suite quick soak bench docs kafka registry release clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -24,7 +24,10 @@ $(READY): pyproject.toml constraints.txt
 run: $(READY)  ## set up and show a stream being anonymized, live, with the console
 	@$(BIN)/portcullis demo
 
-test: lint unit  ## set up and run everything: ruff, mypy, the import contract, pytest
+# Types are checked on one core while kernels are compiled: mypy has use for one only.
+test: $(READY)  ## set up and run everything: ruff, mypy, the import contract, pytest
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint kernels
+	@$(MAKE) --no-print-directory suite
 
 lint: $(READY)  ## ruff, mypy, import contract
 	@echo "==> ruff, mypy, import contract"
@@ -33,9 +36,13 @@ lint: $(READY)  ## ruff, mypy, import contract
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-unit: $(READY)  ## pytest
+kernels: $(READY)  ## compile what most tests need
 	@echo "==> kernels"
 	@$(BIN)/python -m tests.compile_kernels
+
+unit: kernels suite  ## pytest
+
+suite: $(READY)
 	@echo "==> pytest"
 	@$(BIN)/python -m pytest -m "not soak" -n auto --dist loadgroup $(if $(COVERAGE),--cov --cov-report=)
 	@if [ -n "$(COVERAGE)" ]; then \

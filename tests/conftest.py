@@ -9,6 +9,7 @@ workers, the embedded one once for each.
 """
 
 import functools
+import gc
 import os
 import shutil
 import subprocess
@@ -165,6 +166,16 @@ class _CompilesUnmeasured(Listener):  # type: ignore[misc]
 
 
 register("numba:compile", _CompilesUnmeasured())
+
+# What is collected stays to the end: Python need not look for garbage in it, neither now nor at every test.
+gc.disable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
 
 QUICK = bool(os.environ.get("PORTCULLIS_QUICK"))
 _running: list[pytest.Item] = []

@@ -1,5 +1,6 @@
 """The conventions of the command line: help, exit statuses, errors in one paragraph."""
 
+import gc
 import json
 import os
 import platform
@@ -381,3 +382,11 @@ def test_threads_of_the_service_share_two_heaps() -> None:
 
     assert heaps("serve._share_heaps()") == 2
     assert heaps("") > 2, "the test sees the difference"
+
+
+def test_garbage_is_collected_again_once_a_command_is_loaded() -> None:
+    commands.load("audit")
+    assert gc.isenabled()
+    with pytest.raises(ModuleNotFoundError):
+        commands._imported("service.cli.nothing")
+    assert gc.isenabled()
