@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_DOWN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from functools import partial
 from typing import Any, TypeAlias
@@ -48,10 +48,12 @@ class Encoded:
     rows: NDArray[np.int64]
     """Index in the input of each accepted row."""
     refusals: Refusals
+    more: NDArray[np.int64] | None = None
+    """Of each accepted row the second code of its person, where the key has a second one."""
 
     def shifted(self, offset: int) -> Encoded:
         """The same rows where `offset` others come before them in the input."""
-        return Encoded(self.table, self.rows + offset, self.refusals.shifted(offset)) if offset else self
+        return replace(self, rows=self.rows + offset, refusals=self.refusals.shifted(offset)) if offset else self
 
     @staticmethod
     def concat(schema: Schema, parts: Sequence[Encoded]) -> Encoded:
@@ -105,11 +107,14 @@ def encode_layers(
 ) -> Encoded:
     """Encode fields whose values may be of several types."""
     found: list[tuple[int, Reasons]] = []
+    more = None
     if schema.person is PersonSource.ROW:
         persons = np.arange(rows) if positions is None else np.array(positions, np.int64)
         assert len(persons) == rows, "one position per row"
     else:
         persons = _persons(schema.person, fields, rows, keys, person_key, found)
+        if person_key.second is not None:
+            more = _persons(schema.person, fields, rows, keys, person_key.second, [])
     position = int(isinstance(schema.person, str))
     quasi = np.empty((rows, len(schema.quasi)))
     for column, attribute in enumerate(schema.quasi):
@@ -125,7 +130,7 @@ def encode_layers(
     for column, name in enumerate(schema.public):
         public[name], reasons = public_values(fields[name][0])
         found.append((position + column, reasons))
-    return _accepted(Table(schema, persons, quasi, sensitive, pa.table(public) if public else None), found)
+    return _accepted(Table(schema, persons, quasi, sensitive, pa.table(public) if public else None), found, more)
 
 
 def public_values(column: pa.Array) -> tuple[pa.Array, Reasons]:
@@ -145,7 +150,7 @@ def _merged(
     return values, reasons
 
 
-def _accepted(table: Table, found: list[tuple[int, Reasons]]) -> Encoded:
+def _accepted(table: Table, found: list[tuple[int, Reasons]], more: NDArray[np.int64] | None) -> Encoded:
     """Split rows into those without any reason and refusals."""
     parts = []
     for field, reasons in found:
@@ -153,12 +158,12 @@ def _accepted(table: Table, found: list[tuple[int, Reasons]]) -> Encoded:
         if len(bad):
             parts.append(Refusals(table.schema, bad, np.full(len(bad), field, np.int16), reasons[bad]))
     if not parts:
-        return Encoded(table, np.arange(len(table)), Refusals.none(table.schema))
+        return Encoded(table, np.arange(len(table)), Refusals.none(table.schema), more)
     refusals = Refusals.concat(table.schema, parts)
     accepted = np.ones(len(table), bool)
     accepted[refusals.rows] = False
     rows = np.flatnonzero(accepted)
-    return Encoded(table.take(rows), rows, refusals)
+    return Encoded(table.take(rows), rows, refusals, None if more is None else more[rows])
 
 
 def _persons(

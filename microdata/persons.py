@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from microdata._kernels import hash_texts
 from microdata.randomness import system_words
 
 _BYTES = 16
@@ -26,6 +27,8 @@ class PersonKey:
     """
 
     words: NDArray[np.uint64] = field(repr=False)
+    second: PersonKey | None = field(default=None, repr=False)
+    """Where a code of 64 bits is not enough, the key of another 64."""
 
     @classmethod
     def random(cls) -> PersonKey:
@@ -38,6 +41,15 @@ class PersonKey:
         if len(secret) != _BYTES:
             raise ValueError(f"a key of persons has {_BYTES} bytes, given {len(secret)}")
         return cls(np.frombuffer(secret, "<u8").astype(np.uint64))
+
+    def wide(self) -> PersonKey:
+        """The same key, with a second one that follows from it: two persons never share both codes.
+
+        Among ten million persons some two share a code of 64 bits with a chance of three in a million. That only makes
+        a count smaller, but whoever remembers values of persons would mix theirs.
+        """
+        texts = np.frombuffer(b"second, 0second, 1", np.uint8)
+        return replace(self, second=PersonKey(hash_texts(np.array([0, 9, 18]), texts, self.words).view(np.uint64)))
 
     def __bytes__(self) -> bytes:
         return self.words.astype("<u8").tobytes()

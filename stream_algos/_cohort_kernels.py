@@ -17,6 +17,7 @@ from stream_algos._cohort_person_kernels import (
     enlist,
     forget,
     into_pool,
+    is_of,
     meet,
     unpool,
 )
@@ -198,7 +199,7 @@ def _is_busy(state: State, rules: Rules, node: int, since: int) -> bool:
     for _ in range(LOOKED_AT * rules.k):
         if person == NONE or busy == rules.k:
             break
-        busy += state.persons[person, ROLE] == MEMBER and state.persons[person, SEEN] > since
+        busy += state.persons[person, ROLE] == MEMBER and state.tags[person, SEEN] > since
         person = state.persons[person, NEXT]
     return busy >= rules.k
 
@@ -211,7 +212,7 @@ def _moved(
 
     Growing costs everybody's rows a part, and all of them where k members do not come within one delay.
     """
-    node, nodes = state.persons[person, NODE], state.nodes
+    node, nodes = np.int64(state.persons[person, NODE]), state.nodes
     grown = np.empty((2, len(row)))
     for attribute in range(len(row)):
         lo = min(state.boxes[node, P_LO, attribute], row[attribute])
@@ -262,13 +263,13 @@ def _pass_known(
     while index < len(positions) and meta[POOLED_PERSONS] < MOST_POOLED:
         position, person = positions[index], who[index]
         reached = last if index == 0 else positions[index - 1]
-        if person == NONE or persons[person, CODE] != whose[index] or persons[person, ROLE] != MEMBER:
+        if person == NONE or not is_of(state.tags, person, whose, index) or persons[person, ROLE] != MEMBER:
             break
         if overdue[index] >= due or position - 1 - rules.delta >= due:
             break
         if meta[ASKING] and meta[STRETCH] != reached >> STRETCH_BITS:
             break
-        node = persons[person, NODE]
+        node = np.int64(persons[person, NODE])
         company = nodes[node, COUNT]
         if nodes[node, OPEN] or company < rules.k:
             break
@@ -287,7 +288,7 @@ def _pass_known(
         out.facts[cluster, 0], out.facts[cluster, 1], out.facts[cluster, 2] = nodes[node, SHOWN], company, position
         out.members[row] = position
         nodes[node, SHOWN] = 1
-        persons[person, SEEN] = position
+        state.tags[person, SEEN] = position
         meta[NEWCOMERS] += -meta[NEWCOMERS] >> OF_LATE
         if meta[NEWCOMERS] < rules.few and nodes[node, COUNT] >= nodes[node, TRY] > IN_LINE:
             ask(state, rules, node)
@@ -311,7 +312,7 @@ def _take(
     rules: Rules,
     position: int,
     time: float,
-    code: int,
+    whose: NDArray[np.int64],
     quasi: NDArray[np.float64],
     codes: NDArray[np.int32],
     index: int,
@@ -319,13 +320,14 @@ def _take(
     """Decide a row that comes, or let it wait."""
     persons, nodes, meta = state.persons, state.nodes, state.meta
     row = quasi[index]
-    person = meet(state, code)
+    person = meet(state, whose, index)
     role = persons[person, ROLE]
-    persons[person, SEEN] = position
-    state.times[person] = time
+    state.tags[person, SEEN] = position
+    if rules.memory < np.inf:
+        state.times[person] = time
     meta[NEWCOMERS] += ((MANY if role == GONE else 0) - meta[NEWCOMERS]) >> OF_LATE
     if role < MEMBER:  # nobody's member yet
-        place, node = persons[person, NODE], NONE
+        place, node = np.int64(persons[person, NODE]), NONE
         if role == GONE:
             node = _joinable(state, rules, row, row)
             if node == NONE:
@@ -339,7 +341,7 @@ def _take(
         if node == NONE:
             wait(state, person, POOL, position, time, row, codes[index])
             return
-        if persons[person, WAITS]:
+        if state.waits[person, WAITS]:
             # The joining box speaks of now, not of the positions of rows that came before.
             for number in range(meta[BEGIN], meta[END]):
                 slot = number & (len(state.slots) - 1)
@@ -350,7 +352,7 @@ def _take(
             unpool(state, person)
         enlist(state, person, node, MEMBER)
         ask(state, rules, node)  # behind this row, which leaves with the box that stands
-    node = persons[person, NODE]
+    node = np.int64(persons[person, NODE])
     inside = _contains(state.boxes, P_LO, node, row, row)
     if role == MEMBER and not inside:
         _moved(state, out, space, rules, person, row, position)
@@ -385,11 +387,11 @@ def look_up(state: State, whose: NDArray[np.int64], who: NDArray[np.int64]) -> f
     """
     persons, nodes, boxes, meta, read = state.persons, state.nodes, state.boxes, state.meta, 0.0
     for index in range(len(whose)):
-        who[index] = state.buckets[bucket_of(meta, whose[index])]
+        who[index] = state.buckets[bucket_of(meta, whose[index, CODE])]
     for index in range(len(whose)):
         person = who[index]
-        while person != NONE and persons[person, CODE] != whose[index]:
-            person = persons[person, CHAIN]
+        while person != NONE and not is_of(state.tags, person, whose, index):
+            person = np.int64(persons[person, CHAIN])
         who[index] = person
     for index in range(len(whose)):
         person = who[index]
@@ -458,7 +460,7 @@ def advance(
             ):
                 return index
         if index < len(positions):
-            _take(state, out, space, rules, positions[index], times[index], whose[index], quasi, codes, index)
+            _take(state, out, space, rules, positions[index], times[index], whose, quasi, codes, index)
             if rules.memory < np.inf:
                 forget(state, rules, times[index])
                 forget(state, rules, times[index])

@@ -34,6 +34,7 @@ from stream_algos._cohort_state import (
     MADE,
     MEMBER,
     MEMBERS,
+    MORE,
     NEXT,
     NODE,
     NODES,
@@ -125,7 +126,7 @@ class CohortMemory(Memory):
         state, size = self._state, self.sizes()
         last, others, gone, nodes, ids = self._mark
         persons = state.persons[: size["persons"]]
-        changed = persons[:, SEEN] > last
+        changed = state.tags[: size["persons"], SEEN] > last
         changed[others] = True
         changed[len(gone) :] |= len(gone) > 0
         changed[: len(gone)] |= (persons[: len(gone), ROLE] == GONE) != gone
@@ -154,17 +155,17 @@ class CohortMemory(Memory):
                 "sizes": state.sizes[numbers][:, _SIZES],
                 "ids": state.ids[numbers],
             }
-        persons = state.persons[numbers]
+        persons, tags = state.persons[numbers], state.tags[numbers]
         there = persons[:, ROLE] != GONE
         known = there[:, np.newaxis]
         return {
-            "code": np.where(there, persons[:, CODE], 0),
+            "tag": np.where(known, tags[:, [CODE, MORE]], 0),
             "role": persons[:, ROLE].astype(np.int8),
             "node": np.where(persons[:, ROLE] >= MEMBER, persons[:, NODE], NONE).astype(np.int32),
             "values": np.where(known, state.values[numbers], 0.0),
             "shown": np.where(known, state.shown[numbers], NONE),
             "time": np.where(there, self._coarse(state.times[numbers]), 0),
-            "seen": np.where(there, persons[:, SEEN], 0),
+            "seen": np.where(there, tags[:, SEEN], 0),
         }
 
     def _note_before(self, who: NDArray[np.int64]) -> None:
@@ -200,10 +201,10 @@ class CohortMemory(Memory):
         state, (size, free) = self._state, self._before
         if np.isfinite(self._rules.memory) or free:
             return None
-        return state.persons[size : self.sizes()["persons"], CODE]
+        return state.tags[size : self.sizes()["persons"], CODE]
 
     def alike(
-        self, person: int, most: int
+        self, person: tuple[int, int], most: int
     ) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], NDArray[np.int64], NDArray[np.float64]] | None:
         """The members of a member's cohort, and who waits for one within its box."""
         state, who = self._state, np.empty(1, np.int64)
@@ -224,7 +225,7 @@ class CohortMemory(Memory):
         found = np.concatenate([members, near])
         if len(listed) > most or len(found) > most:
             return None
-        return (lo, hi), state.persons[found, CODE], state.values[found]
+        return (lo, hi), state.tags[found, CODE], state.values[found]
 
     def terms(self) -> Terms:
         """The same boxes, values and company; a cohort of k members is one of fewer too."""
@@ -255,8 +256,9 @@ class CohortMemory(Memory):
         given, pool, trees = tables["persons"], tables["pool"], tables["nodes"]
         meta, role = rest["meta"].copy(), given["role"].astype(np.int64)
         _require_counts(meta, role, pool["person"], trees["nodes"][:, _KEPT.index(LEFT)])
-        persons = np.zeros((len(role), 9), np.int64)
-        persons[:, CODE], persons[:, ROLE], persons[:, SEEN] = given["code"], role, given["seen"]
+        persons, tags = np.zeros((len(role), 5), np.int32), np.zeros((len(role), 3), np.int64)
+        persons[:, ROLE] = role
+        tags[:, [CODE, MORE]], tags[:, SEEN] = given["tag"], given["seen"]
         nodes = np.zeros((len(trees["nodes"]), 11), np.int64)
         nodes[:, _KEPT] = trees["nodes"]
         sizes = np.zeros((len(nodes), self._state.sizes.shape[1]))
@@ -272,6 +274,7 @@ class CohortMemory(Memory):
         times = (given["time"] + 1) * span if np.isfinite(span) else np.zeros(len(role))
         return {
             "persons": persons,
+            "tags": tags,
             "times": times,
             "values": given["values"],
             "shown": given["shown"],
@@ -290,7 +293,10 @@ class CohortMemory(Memory):
         tables = {table: dict(self.entries(table, np.arange(size))) for table, size in self.sizes().items()}
         known, rest = tables["persons"], dict(self.rest())
         role = known["role"].copy()
-        numbers = np.flatnonzero(np.isin(known["code"], persons) & (role != GONE))
+        # Whoever has the first word of one of them is looked at closer.
+        likely = np.flatnonzero(np.isin(known["tag"][:, CODE], persons[:, CODE]) & (role != GONE))
+        wanted = set(map(tuple, persons.tolist()))
+        numbers = likely[[tuple(tag) in wanted for tag in known["tag"][likely].tolist()]]
         waits = np.isin(rest["slots"][:, PERSON], numbers)
         given_up = rest["slots"][waits, POSITION]
         rest |= {name: rest[name][~waits] for name in self._of_slots()}
@@ -350,7 +356,7 @@ def _require_counts(
         raise GuaranteeError("what is remembered of persons does not have the counts that were noted")
 
 
-def _enlist(persons: NDArray[np.int64], nodes: NDArray[np.int64], belong: NDArray[np.int64]) -> None:
+def _enlist(persons: NDArray[np.int32], nodes: NDArray[np.int64], belong: NDArray[np.int64]) -> None:
     """Put persons on the lists of their cohorts, and count the members."""
     nodes[:, HEAD] = NONE
     order = belong[np.argsort(persons[belong, NODE], kind="stable")]

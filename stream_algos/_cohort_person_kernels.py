@@ -22,6 +22,7 @@ from stream_algos._cohort_state import (
     MASK,
     MEMBER,
     MEMBERS,
+    MORE,
     NEWCOMERS,
     NEXT,
     NODE,
@@ -55,10 +56,10 @@ def _add_bucket(state: State) -> None:
     new = meta[BUCKETS]
     old = new - meta[MASK] - 1
     meta[BUCKETS] += 1
-    person = buckets[old]
+    person = np.int64(buckets[old])
     buckets[old] = buckets[new] = NONE
     while person != NONE:
-        after, bucket = persons[person, CHAIN], bucket_of(meta, persons[person, CODE])
+        after, bucket = persons[person, CHAIN], bucket_of(meta, state.tags[person, CODE])
         persons[person, CHAIN] = buckets[bucket]
         buckets[bucket] = person
         person = after
@@ -67,12 +68,19 @@ def _add_bucket(state: State) -> None:
 
 
 @kernel
-def meet(state: State, code: int) -> int:
-    """The entry of a person; a new one, in the pool, for somebody unknown."""
-    persons, bucket = state.persons, bucket_of(state.meta, code)
-    person = int(state.buckets[bucket])
-    while person != NONE and persons[person, CODE] != code:
-        person = persons[person, CHAIN]
+def is_of(tags: NDArray[np.int64], person: int, whose: NDArray[np.int64], index: int) -> bool:
+    """Whether an entry is that of the person of a row: both words of the tag say so."""
+    return tags[person, CODE] == whose[index, CODE] and tags[person, MORE] == whose[index, MORE]
+
+
+@kernel
+def meet(state: State, whose: NDArray[np.int64], index: int) -> int:
+    """The entry of the person of a row; a new one, in the pool, for somebody unknown."""
+    persons, code = state.persons, whose[index, CODE]
+    bucket = bucket_of(state.meta, code)
+    person = np.int64(state.buckets[bucket])
+    while person != NONE and not is_of(state.tags, person, whose, index):
+        person = np.int64(persons[person, CHAIN])
     if person != NONE:
         return person
     meta = state.meta
@@ -86,13 +94,12 @@ def meet(state: State, code: int) -> int:
     if meta[KNOWN] > meta[BUCKETS] and meta[BUCKETS] < len(state.buckets):
         _add_bucket(state)
         bucket = bucket_of(meta, code)
-    persons[person, CODE] = code
+    state.tags[person, CODE], state.tags[person, MORE] = code, whose[index, MORE]
     persons[person, ROLE] = GONE  # until it is known where they belong
-    persons[person, WAITS] = persons[person, HELD] = 0
     persons[person, CHAIN] = state.buckets[bucket]
     state.buckets[bucket] = person
-    for index in range(state.shown.shape[1]):
-        state.shown[person, index] = NONE
+    for place in range(state.shown.shape[1]):
+        state.shown[person, place] = NONE
     return person
 
 
@@ -142,7 +149,7 @@ def discount(state: State, person: int) -> None:
     node = state.persons[person, NODE]
     state.nodes[node, COUNT] -= 1
     state.meta[MEMBERS] -= 1
-    if state.persons[person, WAITS]:
+    if state.waits[person, WAITS]:
         state.nodes[node, READY] -= 1
 
 
@@ -181,7 +188,8 @@ def forget(state: State, rules: Rules, now: float) -> None:
     person = meta[SWEPT]
     meta[SWEPT] += 1
     role = persons[person, ROLE]
-    if role == GONE or persons[person, WAITS] or persons[person, HELD] or state.times[person] > now - rules.memory:
+    waits = state.waits[person, WAITS] or state.waits[person, HELD]
+    if role == GONE or waits or state.times[person] > now - rules.memory:
         return
     if role == POOLED:
         unpool(state, person)
@@ -189,10 +197,10 @@ def forget(state: State, rules: Rules, now: float) -> None:
         if role == MEMBER:
             discount(state, person)
         unlist(state, person)
-    bucket = bucket_of(meta, persons[person, CODE])
-    before, entry = NONE, int(state.buckets[bucket])
+    bucket = bucket_of(meta, state.tags[person, CODE])
+    before, entry = NONE, np.int64(state.buckets[bucket])
     while entry != person:
-        before, entry = entry, persons[entry, CHAIN]
+        before, entry = entry, np.int64(persons[entry, CHAIN])
     if before == NONE:
         state.buckets[bucket] = persons[person, CHAIN]
     else:

@@ -127,9 +127,9 @@ def wait(
     state.clock[slot] = time
     copy(state.quasi[slot], quasi)
     copy(state.codes[slot], codes)
-    state.persons[person, WAITS] += 1
+    state.waits[person, WAITS] += 1
     if place != POOL:
-        state.nodes[place, READY] += state.persons[person, WAITS] == 1 and state.persons[person, ROLE] == MEMBER
+        state.nodes[place, READY] += state.waits[person, WAITS] == 1 and state.persons[person, ROLE] == MEMBER
     else:
         for condition in range(state.tally.shape[0]):
             state.tally[condition, codes[condition]] += 1
@@ -143,11 +143,11 @@ def decided(state: State, slot: int) -> None:
     state.slots[slot, PLACE] = NONE
     state.meta[WAITING] -= 1
     if place == COMPANY:
-        state.persons[person, HELD] -= 1
+        state.waits[person, HELD] -= 1
         return
-    state.persons[person, WAITS] -= 1
+    state.waits[person, WAITS] -= 1
     if place != POOL:
-        state.nodes[place, READY] -= state.persons[person, WAITS] == 0 and state.persons[person, ROLE] == MEMBER
+        state.nodes[place, READY] -= state.waits[person, WAITS] == 0 and state.persons[person, ROLE] == MEMBER
     else:
         for condition in range(state.tally.shape[0]):
             state.tally[condition, state.codes[slot, condition]] -= 1
@@ -157,8 +157,8 @@ def decided(state: State, slot: int) -> None:
 def accompany(state: State, slot: int, node: int) -> None:
     """A waiting row has a cohort now, and waits for rows of others, with the box that the cohort publishes."""
     person = state.slots[slot, PERSON]
-    state.persons[person, WAITS] -= 1
-    state.persons[person, HELD] += 1
+    state.waits[person, WAITS] -= 1
+    state.waits[person, HELD] += 1
     state.slots[slot, PLACE] = COMPANY
     state.slots[slot, BEHIND] = behind(state, node)
     copy(state.covers[slot, 0], state.boxes[node, P_LO])

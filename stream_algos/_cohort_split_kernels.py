@@ -366,7 +366,7 @@ def _divide(state: State, out: Output, space: Geometry, rules: Rules, top: int) 
     _tell_above(state, top, first)
     if founding and rules.present:
         for slot in waiting:
-            accompany(state, slot, persons[state.slots[slot, PERSON], NODE])
+            accompany(state, slot, np.int64(persons[state.slots[slot, PERSON], NODE]))
     elif founding:
         _let_founders_out(state, out, rules, top, waiting)
 

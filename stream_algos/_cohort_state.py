@@ -17,10 +17,15 @@ from numpy.typing import NDArray
 from microdata import Schema
 from stream_algos._held_kernels import NONE
 
-CODE, ROLE, NODE, NEXT, PREVIOUS, WAITS, SEEN, CHAIN, HELD = range(9)
-"""Columns of `State.persons`: the person as the caller names it, the role, the cohort (of those in the pool: the place
-there), neighbours in the cohort's list, rows that wait for a cohort or for it to publish, the last position, the next
-person of the same bucket, and rows that wait for company."""
+ROLE, NODE, NEXT, PREVIOUS, CHAIN = range(5)
+"""Columns of `State.persons`: the role, the cohort (of those in the pool: the place there), neighbours in the cohort's
+list, and the next person of the same bucket."""
+
+CODE, MORE, SEEN = range(3)
+"""Columns of `State.tags`: both words of the tag by which the caller knows the person, and the last position."""
+
+WAITS, HELD = range(2)
+"""Columns of `State.waits`: rows that wait for a cohort or for it to publish, and rows that wait for company."""
 
 GONE, POOLED, MEMBER, DISMISSED = range(4)
 """Roles: forgotten, without a cohort, counted, in a cohort but never counted again."""
@@ -114,9 +119,12 @@ class State(NamedTuple):
 
     buckets: NDArray[np.int32]
     """First person of each. One more is filled with every new person (linear hashing), so nobody waits for all."""
-    persons: NDArray[np.int64]
+    persons: NDArray[np.int32]
+    tags: NDArray[np.int64]
+    waits: NDArray[np.int32]
+    """Written only of those who wait, and when it is over: the others take no memory here."""
     times: NDArray[np.float64]
-    """When each person was last seen."""
+    """When each person was last seen; not written where everybody is remembered for good."""
     values: NDArray[np.float64]
     """Last seen quasi-identifiers of each person."""
     shown: NDArray[np.int32]
@@ -187,7 +195,9 @@ def _empty_state(schema: Schema, rules: Rules, persons: int, pool: int, nodes: i
     meta[BUCKETS], meta[NEWCOMERS] = 1, MANY
     state = State(
         buckets=_zeros(np.int32, persons),
-        persons=_zeros(np.int64, persons, 9),
+        persons=_zeros(np.int32, persons, 5),
+        tags=_zeros(np.int64, persons, 3),
+        waits=_zeros(np.int32, persons, 2),
         times=_zeros(np.float64, persons),
         values=_zeros(np.float64, persons, width),
         shown=_zeros(np.int32, persons, of_cohorts * rules.most),
@@ -249,7 +259,8 @@ def moved_in(
     """A state with these contents, in which these rows wait, with room for so many more nodes."""
     persons, pool, nodes, waiting = (len(contents[name]) for name in ("persons", "pool", "nodes", "slots"))
     state = new_state(schema, rules, persons, pool, nodes + more)
-    for name in ("persons", "times", "values", "shown", "pool", "nodes", "ids", "slots", "clock"):
+    names = ["persons", "tags", "values", "shown", "pool", "nodes", "ids", "slots", "clock"]
+    for name in [*names, "times"] if np.isfinite(rules.memory) else names:
         getattr(state, name)[: len(contents[name])] = contents[name]
     if rules.present:
         state.covers[:waiting] = contents["covers"]
@@ -263,7 +274,8 @@ def moved_in(
     slots = contents["slots"]
     held = slots[:, PLACE] == COMPANY
     for column, own in ((WAITS, ~held), (HELD, held)):
-        state.persons[:persons, column] = np.bincount(slots[own, PERSON], minlength=persons)
+        who, count = np.unique(slots[own, PERSON], return_counts=True)
+        state.waits[who, column] = count
     members = np.unique(slots[slots[:, PLACE] >= 0, PERSON])
     members = members[state.persons[members, ROLE] == MEMBER]
     state.nodes[:nodes, READY] = np.bincount(state.persons[members, NODE], minlength=nodes)
@@ -295,7 +307,7 @@ def _fill_buckets(state: State) -> None:
     known = np.flatnonzero(state.persons[: state.meta[PERSONS], ROLE] != GONE)
     state.meta[BUCKETS] = 1 << max(len(known) - 1, 0).bit_length()
     state.meta[MASK] = state.meta[BUCKETS] - 1
-    codes = state.persons[known, CODE]
+    codes = state.tags[known, CODE]
     buckets = (codes ^ (codes >> 17)) & state.meta[MASK]
     order = np.argsort(buckets, kind="stable")
     known, buckets = known[order], buckets[order]

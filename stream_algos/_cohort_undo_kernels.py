@@ -35,13 +35,13 @@ def no_entries(room: int, width: int, shown: int) -> Before:
 @kernel
 def note_before(state: State, who: NDArray[np.int64], last: int, before: Before, count: int) -> int:
     """Write down those of these who are known and did not come since a position; how many there are then."""
-    persons = state.persons
+    persons, tags = state.persons, state.tags
     for person in who:
-        if person != NONE and persons[person, SEEN] <= last:
+        if person != NONE and tags[person, SEEN] <= last:
             before.numbers[count] = person
             before.places[count, 0] = persons[person, ROLE]
             before.places[count, 1] = persons[person, NODE]
-            before.places[count, 2] = persons[person, SEEN]
+            before.places[count, 2] = tags[person, SEEN]
             copy(before.values[count], state.values[person])
             for place in range(before.shown.shape[1]):
                 before.shown[count, place] = state.shown[person, place]

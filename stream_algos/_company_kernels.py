@@ -136,7 +136,7 @@ def _with_further(
         slots[member, PLACE] = NONE
     for number in range(state.meta[BEGIN], state.meta[END]):
         slot = number & (len(slots) - 1)
-        if slots[slot, PLACE] != COMPANY or state.persons[slots[slot, PERSON], HELD] == 1:
+        if slots[slot, PLACE] != COMPANY or state.waits[slots[slot, PERSON], HELD] == 1:
             continue
         inside, member = True, 0
         for attribute in range(box.shape[1]):
@@ -184,7 +184,7 @@ def _gathered(state: State, out: Output, space: Geometry, rules: Rules, seed: in
     while True:
         members[count] = chosen
         count += 1
-        further += state.persons[slots[chosen, PERSON], HELD] - 1
+        further += state.waits[slots[chosen, PERSON], HELD] - 1
         missing = _meet_codes(state, rules, chosen, found)
         for attribute in range(width):
             box[0, attribute] = min(box[0, attribute], covers[chosen, 0, attribute])

@@ -341,8 +341,8 @@ class Cohorts(CohortMemory, Engine):
         """Persons and cohorts, who is counted and who waits; since which position it holds, how old last values are."""
         state, meta = self._state, self._state.meta
         # Of very many persons some are looked at: this is asked for all the time.
-        persons = state.persons[: meta[PERSONS] : 1 + meta[PERSONS] // _ASKED]
-        seen = persons[persons[:, ROLE] == MEMBER, SEEN]
+        some = slice(0, int(meta[PERSONS]), 1 + int(meta[PERSONS]) // _ASKED)
+        seen = state.tags[some, SEEN][state.persons[some, ROLE] == MEMBER]
         return {
             "since": float(self._since),
             "persons": float(meta[KNOWN]),
@@ -383,13 +383,14 @@ class Cohorts(CohortMemory, Engine):
     def _advance(self, rows: Batch, overdue: NDArray[np.int64], passed: int, founders: int | None = None) -> Release:
         """Let the kernels take rows and decide what is due, in turns: one takes, others divide, or gather company."""
         who = np.empty(len(rows), np.int64)
-        rules, columns, done = self._rules, (*rows.columns()[:4], self._codes(rows), who), 0
+        (positions, times, _, quasi, _), whose, done = rows.columns(), rows.tags(), 0
+        rules, columns = self._rules, (positions, times, whose, quasi, self._codes(rows), who)
         most = int(self._state.meta[WAITING]) + len(rows)
         if len(self._out.members) < most:
             words = self._out.words[self._out.meta[WORDS] :]
             self._out = new_output(2 * most, len(self.schema.quasi))._replace(words=words)
         self._make_room(len(rows))
-        kernels.look_up(self._state, columns[2], who)
+        kernels.look_up(self._state, whose, who)
         self._note_before(who)
         while done != NONE:
             self._make_room(len(rows))
@@ -414,7 +415,7 @@ class Cohorts(CohortMemory, Engine):
         """What means something in the arrays of the state, but for the rows that wait."""
         state = self._state
         persons, pool, nodes = (int(state.meta[entry]) for entry in (PERSONS, POOLED_PERSONS, NODES))
-        contents = {name: getattr(state, name)[:persons] for name in ("persons", "times", "values", "shown")}
+        contents = {name: getattr(state, name)[:persons] for name in ("persons", "tags", "times", "values", "shown")}
         contents |= {name: getattr(state, name)[:nodes] for name in ("nodes", "sizes", "ids")}
         contents |= {"pool": state.pool[:pool], "hulls": state.hulls[:, :pool], "boxes": state.boxes[:nodes]}
         return contents | {"meta": state.meta, **{name: getattr(state, name)[waiting] for name in self._of_slots()}}

@@ -45,6 +45,9 @@ class Batch:
     persons: NDArray[np.int64]
     quasi: NDArray[np.float64]
     sensitive: NDArray[np.int32]
+    more: NDArray[np.int64] | None = None
+    """Of each person a second word, for engines that remember: where `persons` is a hash, two persons may share it.
+    None where `persons` tells everybody apart."""
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -64,10 +67,13 @@ class Batch:
     def concat(cls, batches: Sequence[Batch]) -> Batch:
         """Batches of one schema, one after the other."""
         columns = zip(*(batch.columns() for batch in batches), strict=True)
-        return cls(*(np.concatenate(column) for column in columns))
+        more = None
+        if any(batch.more is not None for batch in batches):
+            more = np.concatenate([batch.tags()[:, 1] for batch in batches])
+        return cls(*(np.concatenate(column) for column in columns), more)
 
     def columns(self) -> tuple[NDArray[Any], ...]:
-        """The arrays in the order of the fields, as kernels want them: contiguous and writable."""
+        """The arrays in the order of the fields but the last, as kernels want them: contiguous and writable."""
         return (
             np.require(self.positions, np.int64, ["C", "W"]),
             np.require(self.times, np.float64, ["C", "W"]),
@@ -78,7 +84,16 @@ class Batch:
 
     def take(self, rows: NDArray[Any] | slice) -> Batch:
         """The rows at these indexes, in this order."""
-        return Batch(self.positions[rows], self.times[rows], self.persons[rows], self.quasi[rows], self.sensitive[rows])
+        columns = self.positions, self.times, self.persons, self.quasi, self.sensitive
+        return Batch(*(column[rows] for column in columns), None if self.more is None else self.more[rows])
+
+    def tags(self) -> NDArray[np.int64]:
+        """Both words of each person, side by side."""
+        tags = np.zeros((len(self), 2), np.int64)
+        tags[:, 0] = self.persons
+        if self.more is not None:
+            tags[:, 1] = self.more
+        return tags
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,7 +74,7 @@ class Memory(ABC):
 
     @abstractmethod
     def forget(self, persons: NDArray[np.int64], rows: Batch) -> NDArray[np.int64]:
-        """Forget these persons, by their codes, with all that is known of them; the positions of rows given up so.
+        """Forget these persons, by both words of each, with all that is known of them; positions of rows given up so.
 
         `rows` are those that wait. Whoever they were company of has less of it.
         """
@@ -85,7 +85,7 @@ class Memory(ABC):
 
     @abstractmethod
     def alike(
-        self, person: int, most: int
+        self, person: tuple[int, int], most: int
     ) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], NDArray[np.int64], NDArray[np.float64]] | None:
         """Who is there whom rows of a person leave room for, of those known now: the box, codes, last seen values.
 

@@ -143,9 +143,10 @@ class BinaryDecoder(Generic[Head, Plan]):
 
     def _nothing(self) -> Events:
         columns = {name: [pa.nulls(0)] for name in self._encoded.fields()}
-        table = encode_layers(self._encoded, columns, 0, [], person_key=self._person_key).table
+        nothing = encode_layers(self._encoded, columns, 0, [], person_key=self._person_key)
+        table = nothing.table
         public = tuple(pa.nulls(0, kind) for kind in self.public.values())
-        return Events(np.empty(0, np.int64), table.persons, table.quasi, table.sensitive, public, [])
+        return Events(np.empty(0, np.int64), table.persons, table.quasi, table.sensitive, public, [], nothing.more)
 
     def rows(self, part: Part[Plan], offsets: NDArray[np.int64], keys: list[bytes | None] | None) -> Events:
         """The events of records in which this was found."""
@@ -181,6 +182,7 @@ class BinaryDecoder(Generic[Head, Plan]):
             table.sensitive[kept],
             tuple(column.filter(pa.array(good)) for column in public.values()),
             sorted(refused, key=lambda one: one.offset),
+            None if encoded.more is None else encoded.more[kept],
         )
 
 

@@ -119,6 +119,8 @@ class Events:
     sensitive: NDArray[np.int32]
     public: Public
     refused: list[Refused]
+    more: NDArray[np.int64] | None = None
+    """Second code of each person, where the codec has a key for it."""
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -127,6 +129,7 @@ class Events:
     def merged(parts: Sequence[Events], refused: Sequence[Refused]) -> Events:
         """The rows and refusals of several parts and these refusals, in the order of their offsets."""
         order = np.argsort(np.concatenate([part.positions for part in parts]))
+        more = [part.more for part in parts if part.more is not None]
         return Events(
             np.concatenate([part.positions for part in parts])[order],
             np.concatenate([part.persons for part in parts])[order],
@@ -134,6 +137,7 @@ class Events:
             np.concatenate([part.sensitive for part in parts])[order],
             tuple(column.take(pa.array(order)) for column in joined([part.public for part in parts])),
             sorted([*refused, *(one for part in parts for one in part.refused)], key=lambda one: one.offset),
+            None if not more else np.concatenate(more)[order],
         )
 
     def at(self, wanted: NDArray[np.bool_]) -> Events:
@@ -145,6 +149,7 @@ class Events:
             self.sensitive[wanted],
             tuple(column.filter(pa.array(wanted)) for column in self.public),
             [],
+            None if self.more is None else self.more[wanted],
         )
 
 

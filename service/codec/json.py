@@ -95,7 +95,7 @@ class JsonCodec:
         values = (columns[name].take(accepted) for name in self._public)
         public = tuple(pa.ExtensionArray.from_storage(JSON_VALUE, texts) for texts in values)
         table, refused = encoded.table, refused_records(encoded.refusals, offsets)
-        return Events(offsets[encoded.rows], table.persons, table.quasi, table.sensitive, public, refused)
+        return Events(offsets[encoded.rows], table.persons, table.quasi, table.sensitive, public, refused, encoded.more)
 
     def _parse(self, batch: Records, places: Iterable[int]) -> tuple[list[Any], list[int], list[Refused]]:
         """Decoded records, their places in the batch, and what could not be decoded."""

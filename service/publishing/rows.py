@@ -27,6 +27,8 @@ class Rows:
     quasi: NDArray[np.float64]
     sensitive: NDArray[np.int32]
     public: Public
+    more: NDArray[np.int64] | None = None
+    """Second code of each person, where there is one."""
 
     @classmethod
     def empty(cls, schema: Schema) -> Rows:
@@ -46,6 +48,11 @@ class Rows:
     def append(self, events: Events, times: NDArray[np.float64]) -> None:
         """Add rows, taken at these times, behind all that are there."""
         self.public = joined([self.public, events.public]) if len(self) else events.public
+        if self.more is None or events.more is None or not len(self):
+            assert not len(self) or (self.more is None and events.more is None), "all rows have a second code, or none"
+            self.more = events.more
+        else:
+            self.more = np.concatenate((self.more, events.more))
         self.positions = np.concatenate((self.positions, events.positions))
         self.times = np.concatenate((self.times, times))
         self.persons = np.concatenate((self.persons, events.persons))
@@ -63,6 +70,7 @@ class Rows:
     def _select(self, wanted: NDArray[np.bool_]) -> None:
         self.positions, self.times, self.persons = self.positions[wanted], self.times[wanted], self.persons[wanted]
         self.quasi, self.sensitive = self.quasi[wanted], self.sensitive[wanted]
+        self.more = None if self.more is None else self.more[wanted]
         self.public = tuple(column.filter(pa.array(wanted)) for column in self.public)
 
     def values(self, index: NDArray[np.int64]) -> tuple[NDArray[np.int32], Public]:
@@ -89,6 +97,5 @@ class Rows:
 
     def batch(self, start: int) -> Batch:
         """The rows from this index on, as an engine takes them."""
-        return Batch(
-            self.positions[start:], self.times[start:], self.persons[start:], self.quasi[start:], self.sensitive[start:]
-        )
+        columns = self.positions, self.times, self.persons, self.quasi, self.sensitive
+        return Batch(*(column[start:] for column in columns), None if self.more is None else self.more[start:])

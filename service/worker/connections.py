@@ -110,9 +110,10 @@ class Connections:
             made = codec_of(route, self._settings.max_event_bytes, self.topics.message_bytes, self._person_key)
         return AskingCodec(made)
 
-    def codes_of(self, persons: Sequence[str]) -> NDArray[np.int64]:
-        """How persons of these names are known here."""
-        return encode_persons(self._person_key, pa.array(persons, pa.string()))[0]
+    def tags_of(self, persons: Sequence[str]) -> NDArray[np.int64]:
+        """How persons of these names are known here: both codes of each."""
+        keys = self._person_key, self._person_key.second or self._person_key
+        return np.stack([encode_persons(key, pa.array(persons, pa.string()))[0] for key in keys], axis=1)
 
     def close(self) -> None:
         """Let go of all of them."""

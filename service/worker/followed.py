@@ -147,8 +147,9 @@ class FollowedPersons:
             self._persons = self._persons[1:]
         if len(self._persons) >= _PERSONS or not len(came):
             return
-        code = int(came.persons[secrets.randbelow(len(came))])
-        alike = self._engine.alike(code, _MOST_OTHERS // 2)
+        chosen = secrets.randbelow(len(came))
+        code = int(came.persons[chosen])
+        alike = self._engine.alike((code, 0 if came.more is None else int(came.more[chosen])), _MOST_OTHERS // 2)
         if alike is not None and code not in {one.code for one in self._persons}:
             (lo, hi), others, values = alike
             self._persons.append(_Person(code, lo, hi, others, values, values, np.ones(len(others), bool)))

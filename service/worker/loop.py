@@ -390,7 +390,7 @@ class Worker:
             self._connections.open()
             self._require_alone()
             self._owned.join()
-            codes = self._connections.codes_of(persons)
+            tags = self._connections.tags_of(persons)
             forgotten: Counter[int] = Counter()
             for _ in range(_DRAIN_TRIES):
                 self._own_everything()
@@ -398,7 +398,7 @@ class Worker:
                 self._commit(self._check_and_encode())
                 self._commit(self._check_and_encode())
                 for partition, own in self._owned.running.items():
-                    forgotten[partition.number] = max(forgotten[partition.number], own.forget(codes))
+                    forgotten[partition.number] = max(forgotten[partition.number], own.forget(tags))
                 since = {partition: own.sequence + 1 for partition, own in self._owned.running.items()}
                 self._commit(self._check_and_encode())
                 while sum(not own.written_anew(since[partition]) for partition, own in self._owned.running.items()):

@@ -174,7 +174,7 @@ class InputPartition:
             self._decide(self.engine.flush(), thin=self.thin)
 
     def forget(self, persons: NDArray[np.int64]) -> int:
-        """Forget persons, by their codes: how many of them were known. Rows of theirs that wait are suppressed."""
+        """Forget persons, by both codes of each: how many were known. Rows of theirs that wait are suppressed."""
         if self._memory is None:
             return 0
         known = int(self.engine.status()["persons"])

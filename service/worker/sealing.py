@@ -25,7 +25,7 @@ from microdata import DataError, PersonKey
 from service.kafka import Partition
 from service.settings import SettingsError
 
-_MAGIC = b"PCM1"
+_MAGIC = b"PCM2"
 _NONCE = 12
 _SEAL_BYTES = 32
 _PERSON_BYTES = 16
@@ -84,7 +84,7 @@ def load_keys(path: Path, current: str | None = None) -> Keys:
     """The keys in a file; the one of the id `current` seals, the newest if left out."""
     document = _document(path)
     try:
-        persons = PersonKey.from_bytes(_secret(document["persons"], _PERSON_BYTES))
+        persons = PersonKey.from_bytes(_secret(document["persons"], _PERSON_BYTES)).wide()
         seals = {str(name): _secret(one, _SEAL_BYTES) for name, one in document["seals"].items()}
     except (KeyError, TypeError, AttributeError, ValueError):
         raise SettingsError(f"key file {path} is not one that `portcullis key new` has written") from None

@@ -394,3 +394,21 @@ def test_codes_are_stable_and_complete() -> None:
         (20, "other_partition"),
     ]
     assert all(reason.sentence for reason in Reason)
+
+
+def test_a_wide_key_adds_a_second_code_that_says_the_same_in_other_words() -> None:
+    """Persons whom 64 bits cannot tell apart are told apart by another 64; refused rows have neither."""
+    schema = Schema("id", (Number("age", 0, 120),))
+    events = pa.table({"id": ["a", "b", "a", None, "c"], "age": [1, 2, 3, 4, 500]})
+    key = PersonKey.from_bytes(bytes(range(16)))
+    narrow, wide = (encode(schema, events, person_key=one) for one in (key, key.wide()))
+    assert narrow.more is None
+    assert wide.more is not None
+    assert wide.table.persons.tolist() == narrow.table.persons.tolist()
+    first, second, third = wide.more.tolist()
+    assert first == third != second
+    assert not set(wide.more.tolist()) & set(wide.table.persons.tolist())
+    again = encode(schema, events.slice(0, 1), person_key=PersonKey.from_bytes(bytes(range(16))).wide())
+    assert again.more is not None
+    assert again.more.tolist() == [first], "in every process"
+    assert bytes(key.wide()) == bytes(key)

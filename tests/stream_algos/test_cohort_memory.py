@@ -64,12 +64,18 @@ def known(one: Cohorts) -> Any:
     state, meta = one._state, one._state.meta
     persons = {}
     for person in range(meta[columns.PERSONS]):
-        code, role, node = state.persons[person, [columns.CODE, columns.ROLE, columns.NODE]].tolist()
+        role, node = state.persons[person, [columns.ROLE, columns.NODE]].tolist()
         if role == columns.GONE:
             continue
         place = state.hulls[:, node].tolist() if role == columns.POOLED else node
-        waits = state.persons[person, [columns.WAITS, columns.HELD]].tolist()
-        persons[code] = (role, place, state.values[person].tolist(), state.shown[person].tolist(), waits)
+        waits = state.waits[person, [columns.WAITS, columns.HELD]].tolist()
+        persons[tuple(state.tags[person, [columns.CODE, columns.MORE]].tolist())] = (
+            role,
+            place,
+            state.values[person].tolist(),
+            state.shown[person].tolist(),
+            waits,
+        )
     nodes = []
     for node in range(meta[columns.NODES]):
         row = state.nodes[node].tolist()
@@ -177,10 +183,10 @@ def test_a_cohort_that_loses_members_to_erasure_publishes_nothing_below_k() -> N
     one.push(rows((1, 10), (2, 11), (3, 12)))
     assert len(one.advance(10).members) == 3
     keeper.keep(one)
-    assert not len(one.forget(np.array([2, 99]), Batch.empty(LINE)))
+    assert not len(one.forget(np.array([[2, 0], [99, 0], [3, 1]]), Batch.empty(LINE)))
     keeper.keep(one)
     assert one.status()["persons"] == one.status()["members"] == 2
-    assert 2 not in {int(entry["code"]) for entry in keeper.tables["persons"].values()}
+    assert 2 not in {int(entry["tag"][0]) for entry in keeper.tables["persons"].values()}
     assert not len(one.push(rows((1, 10), start=20)).members), "fewer than k"
     assert len(one.push(rows((4, 11), start=21)).members) == 1, "somebody joins"
     assert len(one.push(rows((1, 10), start=22)).members) == 1
@@ -191,7 +197,25 @@ def test_rows_of_forgotten_persons_that_wait_are_given_up() -> None:
     one = engine(1, k=3, tuples=40, schema=LINE, founders=3)
     waiting = rows((1, 10), (2, 11), (1, 12))
     one.push(waiting)
-    assert one.forget(np.array([1]), waiting).tolist() == [0, 2]
+    assert one.forget(np.array([[1, 0]]), waiting).tolist() == [0, 2]
     assert one.pending().tolist() == [1]
     assert one.status()["pool"] == 1
     assert_sound(one)
+
+
+def test_persons_who_share_the_first_word_of_their_tags_are_two() -> None:
+    """A hash of 64 bits may be two persons'; of each the other word tells whose values are remembered."""
+    one, keeper = engine(1, k=2, tuples=4, schema=LINE, founders=2), Keeper()
+    both = replace(rows((1, 10), (1, 11)), more=np.array([7, 8]))
+    one.push(both)
+    assert len(one.advance(10).members) == 2, "two persons are a cohort"
+    keeper.keep(one)
+    other = twin(one, 2)
+    other.restore(keeper.recalled(other), Batch.empty(LINE))
+    assert known(other) == known(one)
+    assert not len(other.forget(np.array([[1, 9]]), Batch.empty(LINE)))
+    assert other.status()["persons"] == 2
+    other.forget(np.array([[1, 8]]), Batch.empty(LINE))
+    assert other.status()["persons"] == 1
+    assert other.alike((1, 8), 10) is None
+    assert other.alike((1, 7), 10) is not None

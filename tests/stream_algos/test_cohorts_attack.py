@@ -74,7 +74,8 @@ class Merging(Cohorts):
     def push(self, batch: Any) -> Any:
         state, self.turn = self._state, self.turn + 1
         persons = state.persons[: state.meta[taking.PERSONS]]
-        members = np.flatnonzero((persons[:, taking.ROLE] == taking.MEMBER) & (persons[:, taking.WAITS] == 0))
+        waits = state.waits[: len(persons), taking.WAITS]
+        members = np.flatnonzero((persons[:, taking.ROLE] == taking.MEMBER) & (waits == 0))
         if self.turn % 3 == 0 and len(members):
             node = persons[members[self.turn % len(members)], taking.NODE]
             for person in members[persons[members, taking.NODE] == node]:

@@ -20,10 +20,12 @@ class Alike:
 
     new: Any = ()
 
-    def alike(self, person: int, most: int) -> Any:
+    def alike(self, person: tuple[int, int], most: int) -> Any:
         values = np.array([[10.0], [15.0], [20.0]])
         return (
-            ((np.array([10.0]), np.array([20.0])), np.array([1, 2, 3]), values) if person == 1 and most >= 3 else None
+            ((np.array([10.0]), np.array([20.0])), np.array([1, 2, 3]), values)
+            if person == (1, 0) and most >= 3
+            else None
         )
 
     def newcomers(self) -> Any:

@@ -493,7 +493,7 @@ def test_what_is_in_memory_of_another_cycle_or_of_a_failed_one_is_read_instead(q
     for spoil in (
         lambda left: setattr(left, "_torn", True),
         lambda left: setattr(left, "_state", replace(left._state, sequence=left.sequence - 1)),
-        lambda left: left.forget(np.array([0])),
+        lambda left: left.forget(np.array([[0, 0]])),
     ):
         quarter.hall.worker._owned.discard()
         spoil(own)
