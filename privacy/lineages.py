@@ -6,7 +6,6 @@ so they are in columns, which kernels look at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -52,9 +51,9 @@ class Lineages:
         """Rows that were added do not leave after all."""
         self._count(ids, boxes, sensitive, -1)
 
-    def keep(self, ids: Iterable[int]) -> None:
+    def keep(self, ids: NDArray[np.uint64]) -> None:
         """Forget everything but these boxes and those before them: nothing leaves with the others any more."""
-        wanted = self._places(np.fromiter(ids, np.uint64))
+        wanted = self._places(ids)
         kept = kernels.mark_above(self._above[: self._known], wanted[wanted != NONE])
         place = np.append(np.cumsum(kept) - 1, NONE).astype(np.int32)  # NONE stays what it is
         self._ids, above = self._ids[: self._known][kept], place[self._above[: self._known][kept]]

@@ -38,8 +38,9 @@ from microdata import (
 from privacy import Groups, Left, Record, Watch
 from service.codec import Events, JsonCodec, read_events
 from service.policy import Policy
+from service.publishing.boxes import PublishedBoxes
 from service.publishing.departure import Departure
-from service.publishing.gate import Gate, box_key
+from service.publishing.gate import Gate
 from service.publishing.messages import MessageEncoder, shown
 from service.publishing.rows import Rows
 from service.report import (
@@ -191,7 +192,7 @@ class Replay:
         self._record = Record() if self.engine.remembers or (queries and returning) else None
         self._alone = Watch() if queries and asked.alone is not None else None
         self._rows = Rows.empty(self.schema)
-        self._published: dict[int, tuple[bytes, bytes]] = {}
+        self._published = PublishedBoxes(len(self.schema.quasi))
         self._pushed = 0
         self._links: BinaryIO | None = None
         emit = policy.stream.emit if policy.stream else "clusters"
@@ -322,10 +323,10 @@ class Replay:
 
     def _remember(self, step: Step) -> None:
         """The published boxes that the engine may still use."""
-        release, reusable = step.release, set(step.reusable.tolist())
-        fresh = np.flatnonzero(np.isin(release.ids, step.reusable) & ~release.reused)
-        self._published |= {int(release.ids[c]): box_key(release.lo[c], release.hi[c]) for c in fresh}
-        self._published = {key: box for key, box in self._published.items() if key in reusable}
+        release = step.release
+        fresh = np.isin(release.ids, step.reusable) & ~release.reused
+        self._published.add(release.ids[fresh], release.lo[fresh], release.hi[fresh])
+        self._published.keep(step.reusable)
 
     def _forget(self, step: Step) -> None:
         """Keep the rows that have not left, those of windows that are not over, and those not yet pushed."""

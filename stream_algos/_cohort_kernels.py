@@ -20,6 +20,7 @@ from stream_algos._cohort_person_kernels import (
     is_of,
     meet,
     unpool,
+    wide,
 )
 from stream_algos._cohort_release_kernels import (
     accompany,
@@ -96,6 +97,7 @@ from stream_algos._cohort_state import (
     Rules,
     State,
 )
+from stream_algos._cohort_undo_kernels import note_node
 from stream_algos._company_kernels import varied
 from stream_algos._held_kernels import NONE, copy
 
@@ -212,7 +214,7 @@ def _moved(
 
     Growing costs everybody's rows a part, and all of them where k members do not come within one delay.
     """
-    node, nodes = np.int64(state.persons[person, NODE]), state.nodes
+    node, nodes = wide(state.persons[person, NODE]), state.nodes
     grown = np.empty((2, len(row)))
     for attribute in range(len(row)):
         lo = min(state.boxes[node, P_LO, attribute], row[attribute])
@@ -224,6 +226,7 @@ def _moved(
         discount(state, person)
         state.persons[person, ROLE] = DISMISSED
         return
+    note_node(state, node)
     copy(state.boxes[node, P_LO], grown[0])
     copy(state.boxes[node, P_HI], grown[1])
     state.sizes[node, LOSS] = state.sizes[node, LOWEST] = loss
@@ -269,7 +272,7 @@ def _pass_known(
             break
         if meta[ASKING] and meta[STRETCH] != reached >> STRETCH_BITS:
             break
-        node = np.int64(persons[person, NODE])
+        node = wide(persons[person, NODE])
         company = nodes[node, COUNT]
         if nodes[node, OPEN] or company < rules.k:
             break
@@ -287,7 +290,9 @@ def _pass_known(
         out.ids[cluster, ID], out.ids[cluster, PARENT] = state.ids[node, ID], state.ids[node, PARENT]
         out.facts[cluster, 0], out.facts[cluster, 1], out.facts[cluster, 2] = nodes[node, SHOWN], company, position
         out.members[row] = position
-        nodes[node, SHOWN] = 1
+        if not nodes[node, SHOWN]:
+            note_node(state, node)
+            nodes[node, SHOWN] = 1
         state.tags[person, SEEN] = position
         meta[NEWCOMERS] += -meta[NEWCOMERS] >> OF_LATE
         if meta[NEWCOMERS] < rules.few and nodes[node, COUNT] >= nodes[node, TRY] > IN_LINE:
@@ -327,7 +332,7 @@ def _take(
         state.times[person] = time
     meta[NEWCOMERS] += ((MANY if role == GONE else 0) - meta[NEWCOMERS]) >> OF_LATE
     if role < MEMBER:  # nobody's member yet
-        place, node = np.int64(persons[person, NODE]), NONE
+        place, node = wide(persons[person, NODE]), NONE
         if role == GONE:
             node = _joinable(state, rules, row, row)
             if node == NONE:
@@ -352,7 +357,7 @@ def _take(
             unpool(state, person)
         enlist(state, person, node, MEMBER)
         ask(state, rules, node)  # behind this row, which leaves with the box that stands
-    node = np.int64(persons[person, NODE])
+    node = wide(persons[person, NODE])
     inside = _contains(state.boxes, P_LO, node, row, row)
     if role == MEMBER and not inside:
         _moved(state, out, space, rules, person, row, position)
@@ -391,7 +396,7 @@ def look_up(state: State, whose: NDArray[np.int64], who: NDArray[np.int64]) -> f
     for index in range(len(whose)):
         person = who[index]
         while person != NONE and not is_of(state.tags, person, whose, index):
-            person = np.int64(persons[person, CHAIN])
+            person = wide(persons[person, CHAIN])
         who[index] = person
     for index in range(len(whose)):
         person = who[index]

@@ -10,24 +10,26 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Attribute, GuaranteeError, Schema
 from stream_algos._cohort_kernels import look_up
+from stream_algos._cohort_moving_kernels import enlist_all
 from stream_algos._cohort_state import (
     ABOVE,
     AFTER,
     CODE,
-    COUNT,
     CUT,
     EDGE,
     FREE,
     GONE,
     HEAD,
+    ID,
     KNOWN,
+    LASTING,
     LEAVES,
     LEFT,
     LOSS,
@@ -38,6 +40,8 @@ from stream_algos._cohort_state import (
     NEXT,
     NODE,
     NODES,
+    NOTED,
+    NOTES,
     OPEN,
     P_HI,
     P_LO,
@@ -46,14 +50,15 @@ from stream_algos._cohort_state import (
     POOLED,
     POOLED_PERSONS,
     POSITION,
-    PREVIOUS,
     RIGHT,
     ROLE,
     SEEN,
     SHOWN,
+    SWEPT,
     TRY,
     Rules,
     State,
+    new_state,
 )
 from stream_algos._cohort_undo_kernels import Before, no_entries, note_before
 from stream_algos._held_kernels import NONE
@@ -66,6 +71,25 @@ _SIZES = [LOSS, EDGE]
 """Columns of `State.sizes` that do not follow from the others."""
 _TIMES = 16
 """How often within the time for which silent persons are remembered it is written when they were seen."""
+_SAME = 1e-9
+"""Parts of such a time that are nothing."""
+
+
+class _Mark(NamedTuple):
+    """Of the time of `kept`: what is asked for later."""
+
+    last: int
+    """The last position."""
+    persons: int
+    """Entries of persons."""
+    others: NDArray[np.int64]
+    """Persons in the pool, or with rows that wait."""
+    before: dict[str, Columns] | None
+    """Those persons, and the pool. None: what there was then is not durable."""
+    free: bool
+    """Whether entries of persons were free."""
+    swept: int
+    """Who is looked at next to be forgotten."""
 
 
 class CohortMemory(Memory):
@@ -79,15 +103,16 @@ class CohortMemory(Memory):
     _rules: Rules
     _last: int
     _since: int
-    _mark: tuple[int, NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64], NDArray[np.uint64]]
-    """Of the time of `kept`: the last position; persons in the pool or with rows that wait; who was gone; nodes."""
-    _before: tuple[int, bool]
-    """Of the same time: entries of persons, and whether some of them were free."""
-    _tables_before: dict[str, Columns] | None
-    """Of the same time: nodes, pool, and the persons of the mark. None: what there was then is not durable."""
+    _mark: _Mark
     _entries_before: Before
-    """What persons were before they came since then, the first `_came` entries."""
+    """What persons were before they came since the mark, the first `_came` entries."""
     _came: int
+    _entered: list[NDArray[np.int64]]
+    """Where somebody may be forgotten: entries of those who came since."""
+    _rows: int
+    """Rows that came since."""
+    _room: tuple[State, dict[str, Columns]]
+    """Between `room` and `recall`: a state that is being filled, and its columns."""
 
     def sizes(self) -> dict[str, int]:
         """Entries of each table."""
@@ -96,48 +121,42 @@ class CohortMemory(Memory):
 
     def kept(self) -> None:
         """Changes count from here on."""
-        state, size = self._state, self.sizes()
-        waiting = state.slots[self._waiting(), PERSON]
-        self._mark = (
-            self._last,
-            np.unique(np.concatenate([state.pool[: size["pool"]], waiting])),
-            state.persons[: size["persons"], ROLE] == GONE if np.isfinite(self._rules.memory) else np.empty(0, bool),
-            state.nodes[: size["nodes"]][:, _KEPT],
-            state.ids[: size["nodes"]].copy(),
-        )
-        self._before = size["persons"], state.meta[FREE] != NONE
-        self._tables_before = {
-            "persons": self.entries("persons", self._mark[1]),
-            "pool": self.entries("pool", np.arange(size["pool"])),
-            "nodes": {
-                "nodes": self._mark[3],
-                "boxes": state.boxes[: size["nodes"]].copy(),
-                "sizes": state.sizes[: size["nodes"]][:, _SIZES],
-                "ids": self._mark[4],
-            },
-        }
-        self._came = 0
+        state, meta, size = self._state, self._state.meta, self.sizes()
+        state.due[self._noted(), NOTED] = 0
+        meta[NOTES], meta[LASTING] = 0, size["nodes"]
+        others = np.unique(np.concatenate([state.pool[: size["pool"]], state.slots[self._waiting(), PERSON]]))
+        before = {"persons": self.entries("persons", others), "pool": self.entries("pool", np.arange(size["pool"]))}
+        free = bool(meta[FREE] != NONE)
+        self._mark = _Mark(self._last, size["persons"], others, before, free, int(meta[SWEPT]))
+        self._came = self._rows = 0
+        self._entered = []
+
+    def _noted(self) -> NDArray[np.int64]:
+        """Nodes that were there at the mark and have changed since."""
+        count = int(self._state.meta[NOTES])
+        return self._state.due[len(self._state.due) - count :, NOTED].astype(np.int64)
 
     def touched(self) -> dict[str, NDArray[np.int64]]:
-        """Whoever came, was in the pool or had rows that wait, or was forgotten; the whole pool; nodes that differ.
-
-        The box of a node changes only with its id.
-        """
-        state, size = self._state, self.sizes()
-        last, others, gone, nodes, ids = self._mark
-        persons = state.persons[: size["persons"]]
-        changed = state.tags[: size["persons"], SEEN] > last
-        changed[others] = True
-        changed[len(gone) :] |= len(gone) > 0
-        changed[: len(gone)] |= (persons[: len(gone), ROLE] == GONE) != gone
-        differ = np.ones(size["nodes"], bool)
-        differ[: len(nodes)] = (state.nodes[: len(nodes)][:, _KEPT] != nodes).any(axis=1)
-        differ[: len(nodes)] |= (state.ids[: len(nodes)] != ids).any(axis=1)
+        """Whoever came, was in the pool or had rows that wait, or was forgotten; the whole pool; nodes that changed."""
+        size, mark = self.sizes(), self._mark
+        new = np.arange(mark.persons, size["persons"])
+        came = self._entries_before.numbers[: self._came]
+        added = np.arange(self._state.meta[LASTING], size["nodes"])
         return {
-            "persons": np.flatnonzero(changed),
+            "persons": np.unique(np.concatenate([came, mark.others, new, *self._entered, self._forgotten()])),
             "pool": np.arange(size["pool"]),
-            "nodes": np.flatnonzero(differ),
+            "nodes": np.concatenate([np.sort(self._noted()), added]),
         }
+
+    def _forgotten(self) -> NDArray[np.int64]:
+        """Who may have been forgotten since the mark: each row that comes looks at two, one after the other."""
+        if not np.isfinite(self._rules.memory):
+            return np.empty(0, np.int64)
+        persons, looked = self.sizes()["persons"], 2 * self._rows
+        first = np.arange(self._mark.swept, min(self._mark.swept + looked, persons))
+        again = np.arange(min(looked, persons) if self._mark.swept + looked > self._mark.persons else 0)
+        found = np.union1d(first, again)
+        return found[self._state.persons[found, ROLE] == GONE]
 
     def entries(self, table: str, numbers: NDArray[np.int64]) -> Columns:
         """Entries as they are kept."""
@@ -158,14 +177,17 @@ class CohortMemory(Memory):
         persons, tags = state.persons[numbers], state.tags[numbers]
         there = persons[:, ROLE] != GONE
         known = there[:, np.newaxis]
+        times = {}
+        if np.isfinite(self._rules.memory):
+            times["time"] = np.where(there, self._coarse(state.times[numbers]), 0.0)
         return {
             "tag": np.where(known, tags[:, [CODE, MORE]], 0),
             "role": persons[:, ROLE].astype(np.int8),
             "node": np.where(persons[:, ROLE] >= MEMBER, persons[:, NODE], NONE).astype(np.int32),
             "values": np.where(known, state.values[numbers], 0.0),
             "shown": np.where(known, state.shown[numbers], NONE),
-            "time": np.where(there, self._coarse(state.times[numbers]), 0),
             "seen": np.where(there, tags[:, SEEN], 0),
+            **times,
         }
 
     def _note_before(self, who: NDArray[np.int64]) -> None:
@@ -176,32 +198,66 @@ class CohortMemory(Memory):
             columns: list[tuple[NDArray[Any], NDArray[Any]]] = list(zip(self._entries_before, before, strict=True))
             for column, old in columns:
                 column[: self._came] = old[: self._came]
-        self._came = note_before(self._state, who, self._mark[0], self._entries_before, self._came)
+        self._came = note_before(self._state, who, self._mark.last, self._entries_before, self._came)
 
-    def undone(self) -> dict[str, Columns] | None:
+    def _note_after(self, whose: NDArray[np.int64]) -> None:
+        """Rows of these have come; where somebody may be forgotten, it is looked which entries they have by now."""
+        if np.isfinite(self._rules.memory):
+            entries = np.empty(len(whose), np.int64)
+            look_up(self._state, whose, entries)
+            self._entered.append(entries[entries != NONE])
+            self._rows += len(whose)
+
+    def take_over(self, other: Memory) -> bool:
         """Whoever came, or waited, is what they were; who moved with a split is in the cohort that there was."""
-        state, (size, free), before = self._state, self._before, self._tables_before
-        if np.isfinite(self._rules.memory) or free or before is None:
-            return None
-        persons, came = dict(self.entries("persons", np.arange(size))), self._entries_before
-        numbers, (role, node, seen) = came.numbers[: self._came], came.places[: self._came].T
-        persons["role"][numbers], persons["node"][numbers] = role, np.where(role >= MEMBER, node, NONE)
-        persons["values"][numbers], persons["shown"][numbers] = came.values[: self._came], came.shown[: self._came]
-        persons["seen"][numbers] = seen
-        nodes, late = len(before["nodes"]["ids"]), persons["node"] >= len(before["nodes"]["ids"])
-        while late.any():
-            persons["node"][late] = state.due[persons["node"][late], ABOVE]
-            late = persons["node"] >= nodes
+        undone = other.undo() if isinstance(other, CohortMemory) else None
+        if undone is None:
+            return False
+        state, sizes, others, before = undone
+        into = self._room_in(state, sizes)
+        into["nodes"]["nodes"][:] = state.nodes[: sizes["nodes"], _KEPT]
+        into["nodes"]["sizes"][:] = state.sizes[: sizes["nodes"], _SIZES]
         for name, column in before["persons"].items():
-            persons[name][self._mark[1]] = column
-        return {"persons": persons, "pool": before["pool"], "nodes": before["nodes"]}
+            into["persons"][name][others] = column
+        for name, column in before["pool"].items():
+            into["pool"][name][:] = column
+        return True
+
+    def undo(self) -> tuple[State, dict[str, int], NDArray[np.int64], dict[str, Columns]] | None:
+        """Undo what came since the mark, in place and for somebody else: the state and its sizes at the mark.
+
+        Only the pool, and whoever was there or had rows that waited, is told beside it. None where it is not known.
+        """
+        mark, state = self._mark, self._state
+        if np.isfinite(self._rules.memory) or mark.free or mark.before is None:
+            return None
+        noted, lasting = self._noted(), int(state.meta[LASTING])
+        for table in (state.nodes, state.boxes, state.sizes, state.ids):
+            table[noted] = table[len(table) - len(noted) :]
+        state.due[noted, NOTED] = 0
+        state.waits[state.slots[self._waiting(), PERSON]] = 0
+        persons, came = state.persons[: mark.persons], self._entries_before
+        numbers, (role, node, seen) = came.numbers[: self._came], came.places[: self._came].T
+        persons[numbers, ROLE], persons[numbers, NODE], state.tags[numbers, SEEN] = role, node, seen
+        state.values[numbers], state.shown[numbers] = came.values[: self._came], came.shown[: self._came]
+        late = np.flatnonzero((persons[:, ROLE] >= MEMBER) & (persons[:, NODE] >= lasting))
+        while len(late):
+            persons[late, NODE] = state.due[persons[late, NODE], ABOVE]
+            late = late[persons[late, NODE] >= lasting]
+        sizes = {"persons": mark.persons, "pool": len(mark.before["pool"]["person"]), "nodes": lasting}
+        return state, sizes, mark.others, mark.before
+
+    def retired(self) -> NDArray[np.uint64]:
+        """Ids of cohorts that were split, or whose boxes have grown, since the mark."""
+        state, noted = self._state, self._noted()
+        ids = state.ids[len(state.ids) - len(noted) :, ID]
+        return ids[(state.ids[noted, ID] != ids) | (state.nodes[noted, LEFT] != NONE)]
 
     def newcomers(self) -> NDArray[np.int64] | None:
         """Entries behind those that there were, unless some of these are free: then nobody knows whose they become."""
-        state, (size, free) = self._state, self._before
-        if np.isfinite(self._rules.memory) or free:
+        if np.isfinite(self._rules.memory) or self._mark.free:
             return None
-        return state.tags[size : self.sizes()["persons"], CODE]
+        return self._state.tags[self._mark.persons : self.sizes()["persons"], CODE]
 
     def alike(
         self, person: tuple[int, int], most: int
@@ -238,11 +294,10 @@ class CohortMemory(Memory):
         }
         return Terms(same, {"k": self._rules.k})
 
-    def _coarse(self, times: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Times as numbers of spans; nobody asks where everybody is remembered for good."""
-        if not np.isfinite(self._rules.memory):
-            return np.zeros(len(times), np.int64)
-        return np.floor(times * _TIMES / self._rules.memory).astype(np.int64)
+    def _coarse(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Times as they are written: a little later, and seldom another one. Written again, they stay what they are."""
+        span = self._rules.memory / _TIMES
+        return np.ceil(times / span - _SAME) * span
 
     def rest(self) -> Snapshot:
         """Rows that wait, and counts."""
@@ -251,42 +306,51 @@ class CohortMemory(Memory):
         ends = {"last": np.array([self._last]), "since": np.array([self._since])}
         return {"meta": state.meta.copy(), **of_slots, **ends}
 
-    def recalled(self, tables: Mapping[str, Columns], rest: Snapshot) -> Snapshot:
-        """The snapshot that was taken apart; its lists have another order."""
-        given, pool, trees = tables["persons"], tables["pool"], tables["nodes"]
-        meta, role = rest["meta"].copy(), given["role"].astype(np.int64)
-        _require_counts(meta, role, pool["person"], trees["nodes"][:, _KEPT.index(LEFT)])
-        persons, tags = np.zeros((len(role), 5), np.int32), np.zeros((len(role), 3), np.int64)
-        persons[:, ROLE] = role
-        tags[:, [CODE, MORE]], tags[:, SEEN] = given["tag"], given["seen"]
-        nodes = np.zeros((len(trees["nodes"]), 11), np.int64)
-        nodes[:, _KEPT] = trees["nodes"]
-        sizes = np.zeros((len(nodes), self._state.sizes.shape[1]))
-        sizes[:, _SIZES] = trees["sizes"]
-        belong = np.flatnonzero(role >= MEMBER)
-        persons[belong, NODE] = self._resolved(nodes, sizes, given["node"][belong], given["values"][belong])
-        persons[pool["person"], NODE] = np.arange(len(pool["person"]))
-        _enlist(persons, nodes, belong)
+    def room(self, sizes: Mapping[str, int]) -> dict[str, Columns]:
+        """Columns of a new state, so that whoever reads the entries puts them where they stay."""
+        persons, pool, nodes = (sizes.get(table, 0) for table in ("persons", "pool", "nodes"))
+        state = new_state(self.schema, self._rules, persons, pool, nodes)
+        return self._room_in(state, {"persons": persons, "pool": pool, "nodes": nodes})
+
+    def _room_in(self, state: State, sizes: Mapping[str, int]) -> dict[str, Columns]:
+        persons, pool, nodes = (slice(0, sizes[table]) for table in ("persons", "pool", "nodes"))
+        own: dict[str, NDArray[Any]] = {
+            "tag": state.tags[persons, :SEEN],
+            "role": state.persons[persons, ROLE],
+            "node": state.persons[persons, NODE],
+            "values": state.values[persons],
+            "shown": state.shown[persons],
+            "seen": state.tags[persons, SEEN],
+        }
+        if np.isfinite(self._rules.memory):
+            own["time"] = state.times[persons]
+        waiting = {"person": state.pool[pool], "lo": state.hulls[0, pool], "hi": state.hulls[1, pool]}
+        trees = {
+            "nodes": np.zeros((sizes["nodes"], len(_KEPT)), np.int64),
+            "boxes": state.boxes[nodes],
+            "sizes": np.zeros((sizes["nodes"], len(_SIZES))),
+            "ids": state.ids[nodes],
+        }
+        tables: dict[str, Columns] = {"persons": own, "pool": waiting, "nodes": trees}
+        self._room = state, tables
+        return tables
+
+    def recall(self, rest: Snapshot, rows: Batch) -> None:
+        """Go on with what stands in `room`; lists have another order."""
+        state, tables = self._room
+        del self._room
+        role, pool, trees = tables["persons"]["role"], tables["pool"]["person"], tables["nodes"]
+        meta, count = rest["meta"].copy(), len(trees["nodes"])
+        persons = state.persons[: len(role)]
+        _require_counts(meta, role, pool, trees["nodes"][:, _KEPT.index(LEFT)])
+        state.nodes[:count, _KEPT], state.sizes[:count, _SIZES] = trees["nodes"], trees["sizes"]
+        persons[pool, NODE] = np.arange(len(pool))
+        enlist_all(state, len(role), count)
         free = np.flatnonzero(role == GONE)
         persons[free, NEXT] = np.append(free[1:], NONE)[: len(free)]
         meta[FREE] = free[0] if len(free) else NONE
-        span = self._rules.memory / _TIMES
-        times = (given["time"] + 1) * span if np.isfinite(span) else np.zeros(len(role))
-        return {
-            "persons": persons,
-            "tags": tags,
-            "times": times,
-            "values": given["values"],
-            "shown": given["shown"],
-            "pool": pool["person"],
-            "hulls": np.stack([pool["lo"], pool["hi"]]),
-            "nodes": nodes,
-            "boxes": trees["boxes"],
-            "sizes": sizes,
-            "ids": trees["ids"],
-            **{name: array for name, array in rest.items() if name != "meta"},
-            "meta": meta,
-        }
+        self._last, self._since = int(rest["last"][0]), int(rest["since"][0])
+        self._go_on(state, {**rest, "meta": meta}, rows)
 
     def forget(self, persons: NDArray[np.int64], rows: Batch) -> NDArray[np.int64]:
         """Nobody counts them any more; a cohort that is left with fewer than k publishes nothing until others join."""
@@ -308,25 +372,15 @@ class CohortMemory(Memory):
             column[numbers] = NONE if name in {"node", "shown"} else 0
         stay = ~np.isin(tables["pool"]["person"], numbers)
         tables["pool"] = {name: column[stay] for name, column in tables["pool"].items()}
-        self.restore(self.recalled(tables, rest), rows)
-        last, others, gone, nodes, ids = self._mark
-        self._mark = (last, np.union1d(others, numbers), gone, nodes, ids)
-        self._tables_before = None
+        into = self.room({table: len(next(iter(columns.values()))) for table, columns in tables.items()})
+        for table, columns in tables.items():
+            for name, column in columns.items():
+                into[table][name][:] = column
+        self.recall(rest, rows)
+        others = np.union1d(self._mark.others, numbers)
+        # What there was is not to come back: it would have to be read.
+        self._mark = self._mark._replace(others=others, before=None)
         return given_up
-
-    @staticmethod
-    def _resolved(
-        nodes: NDArray[np.int64], sizes: NDArray[np.float64], own: NDArray[Any], values: NDArray[np.float64]
-    ) -> NDArray[np.int64]:
-        """The cohorts that persons of these nodes are in now: where it was split, the side of their values."""
-        own = own.astype(np.int64)
-        inner = np.flatnonzero(nodes[own, LEFT] != NONE)
-        while len(inner):
-            at = own[inner]
-            right = 2.0 * values[inner, nodes[at, CUT]] > sizes[at, EDGE]
-            own[inner] = np.where(right, nodes[at, RIGHT], nodes[at, LEFT])
-            inner = inner[nodes[own[inner], LEFT] != NONE]
-        return own
 
     def _waiting(self) -> NDArray[np.int64]:
         raise NotImplementedError
@@ -334,8 +388,7 @@ class CohortMemory(Memory):
     def _of_slots(self) -> tuple[str, ...]:
         raise NotImplementedError
 
-    def restore(self, snapshot: Snapshot, rows: Batch) -> None:
-        """See the engine."""
+    def _go_on(self, state: State, rest: Snapshot, rows: Batch) -> None:
         raise NotImplementedError
 
 
@@ -346,7 +399,7 @@ def _digest(attributes: Iterable[Attribute]) -> str:
 
 
 def _require_counts(
-    meta: NDArray[np.int64], role: NDArray[np.int64], pool: NDArray[np.int64], left: NDArray[np.int64]
+    meta: NDArray[np.int64], role: NDArray[np.int32], pool: NDArray[np.int64], left: NDArray[np.int64]
 ) -> None:
     """Raise `GuaranteeError` unless there are as many persons, members and cohorts as were noted."""
     members, known, leaves = ((role == MEMBER).sum(), (role != GONE).sum(), (left == NONE).sum())
@@ -354,17 +407,3 @@ def _require_counts(
     told = tuple(meta[entry] for entry in (PERSONS, KNOWN, POOLED_PERSONS, MEMBERS, NODES, LEAVES))
     if found != told or not np.array_equal(np.sort(pool), np.flatnonzero(role == POOLED)):
         raise GuaranteeError("what is remembered of persons does not have the counts that were noted")
-
-
-def _enlist(persons: NDArray[np.int32], nodes: NDArray[np.int64], belong: NDArray[np.int64]) -> None:
-    """Put persons on the lists of their cohorts, and count the members."""
-    nodes[:, HEAD] = NONE
-    order = belong[np.argsort(persons[belong, NODE], kind="stable")]
-    own = persons[order, NODE]
-    first = np.append(True, own[1:] != own[:-1])[: len(own)]
-    last = np.append(own[1:] != own[:-1], True)[: len(own)]
-    persons[order, NEXT] = np.where(last, NONE, np.roll(order, -1))
-    persons[order, PREVIOUS] = np.where(first, NONE, np.roll(order, 1))
-    nodes[own[first], HEAD] = order[first]
-    members = persons[belong, ROLE] == MEMBER
-    nodes[:, COUNT] = np.bincount(persons[belong[members], NODE], minlength=len(nodes))

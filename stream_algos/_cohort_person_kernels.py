@@ -38,7 +38,14 @@ from stream_algos._cohort_state import (
     Rules,
     State,
 )
+from stream_algos._cohort_undo_kernels import note_node
 from stream_algos._held_kernels import NONE, copy
+
+
+@kernel
+def wide(number: int) -> int:
+    """A number out of a table of 32 bits as one of 64: so what it is given to is compiled once."""
+    return int(np.int64(number))
 
 
 @kernel
@@ -56,7 +63,7 @@ def _add_bucket(state: State) -> None:
     new = meta[BUCKETS]
     old = new - meta[MASK] - 1
     meta[BUCKETS] += 1
-    person = np.int64(buckets[old])
+    person = wide(buckets[old])
     buckets[old] = buckets[new] = NONE
     while person != NONE:
         after, bucket = persons[person, CHAIN], bucket_of(meta, state.tags[person, CODE])
@@ -78,9 +85,9 @@ def meet(state: State, whose: NDArray[np.int64], index: int) -> int:
     """The entry of the person of a row; a new one, in the pool, for somebody unknown."""
     persons, code = state.persons, whose[index, CODE]
     bucket = bucket_of(state.meta, code)
-    person = np.int64(state.buckets[bucket])
+    person = wide(state.buckets[bucket])
     while person != NONE and not is_of(state.tags, person, whose, index):
-        person = np.int64(persons[person, CHAIN])
+        person = wide(persons[person, CHAIN])
     if person != NONE:
         return person
     meta = state.meta
@@ -125,6 +132,7 @@ def ask(state: State, rules: Rules, node: int) -> None:
     """Put a cohort that has grown enough into the line of those that are to be split."""
     count, least = state.nodes[node, COUNT], state.nodes[node, TRY]
     if least != IN_LINE and count >= least and (count >= rules.patient or state.meta[NEWCOMERS] < rules.few):
+        note_node(state, node)
         state.due[state.meta[ASKING], LINE] = node
         state.nodes[node, TRY] = IN_LINE
         state.meta[ASKING] += 1
@@ -198,9 +206,9 @@ def forget(state: State, rules: Rules, now: float) -> None:
             discount(state, person)
         unlist(state, person)
     bucket = bucket_of(meta, state.tags[person, CODE])
-    before, entry = NONE, np.int64(state.buckets[bucket])
+    before, entry = NONE, wide(state.buckets[bucket])
     while entry != person:
-        before, entry = entry, np.int64(persons[entry, CHAIN])
+        before, entry = entry, wide(persons[entry, CHAIN])
     if before == NONE:
         state.buckets[bucket] = persons[person, CHAIN]
     else:

@@ -37,6 +37,7 @@ from stream_algos._cohort_state import (
     Rules,
     State,
 )
+from stream_algos._cohort_undo_kernels import note_node
 from stream_algos._held_kernels import NONE, copy
 
 
@@ -96,7 +97,9 @@ def close(state: State, out: Output, node: int, reached: int) -> None:
     out.facts[cluster, 2] = reached
     out.meta[CLUSTERS] += 1
     out.starts[out.meta[CLUSTERS]] = out.meta[ROWS]
-    state.nodes[node, SHOWN] = 1
+    if not state.nodes[node, SHOWN]:
+        note_node(state, node)
+        state.nodes[node, SHOWN] = 1
 
 
 @kernel

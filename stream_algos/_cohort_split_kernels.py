@@ -14,6 +14,7 @@ from microdata import Geometry, box_loss, kernel, range_loss, widened_range
 from stream_algos._cohort_person_kernels import (
     enlist,
     unlist,
+    wide,
 )
 from stream_algos._cohort_release_kernels import (
     accompany,
@@ -63,6 +64,7 @@ from stream_algos._cohort_state import (
     Rules,
     State,
 )
+from stream_algos._cohort_undo_kernels import note_node
 from stream_algos._held_kernels import NONE, copy
 
 SAMPLE = 1024
@@ -314,6 +316,7 @@ def _plant(state: State, top: int) -> None:
         return
     while state.nodes[root, AFTER] != NONE:
         root = state.nodes[root, AFTER]
+    note_node(state, root)
     state.nodes[root, AFTER] = top
 
 
@@ -366,7 +369,7 @@ def _divide(state: State, out: Output, space: Geometry, rules: Rules, top: int) 
     _tell_above(state, top, first)
     if founding and rules.present:
         for slot in waiting:
-            accompany(state, slot, np.int64(persons[state.slots[slot, PERSON], NODE]))
+            accompany(state, slot, wide(persons[state.slots[slot, PERSON], NODE]))
     elif founding:
         _let_founders_out(state, out, rules, top, waiting)
 
@@ -402,6 +405,7 @@ def divide(state: State, out: Output, space: Geometry, rules: Rules) -> None:
         top, wanted = tops[done], True
         if top != POOL:
             size += nodes[top, COUNT]
+            note_node(state, top)
             nodes[top, TRY] = 2 * rules.k
             wanted = nodes[top, COUNT] >= 2 * rules.k and not nodes[top, OPEN]
             if wanted and nodes[top, COUNT] > 4 * SAMPLE and not _looks_divisible(state, space, rules, top):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import mmap
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,8 +45,9 @@ LOSS, EDGE, LOWEST = range(3)
 """Columns of `State.sizes`: loss of the published box; where the cut is, as the sum of both ends of a range; and at
 most the loss of any cohort below."""
 
-ABOVE, LINE = range(2)
-"""Columns of `State.due`: the node that a node was cut from; entry i of the line of cohorts that are to be split."""
+ABOVE, LINE, NOTED = range(3)
+"""Columns of `State.due`: the node that a node was cut from; entry i of the line of cohorts that are to be split;
+whether it is written down what the node was (see `note_node`), and there, which node it is."""
 
 IN_LINE = 0
 """In place of the members at which a split is tried next: it is tried as soon as it is the cohort's turn."""
@@ -63,13 +63,14 @@ SPLITS = -4
 """What is to be done where cohorts are to be split."""
 
 PERSONS, POOLED_PERSONS, NODES, ROOT, BEGIN, END, WAITING, NEEDED, AT, FREE, SWEPT, KNOWN, LEAVES, MEMBERS = range(14)
-ASKING, STRETCH, BUCKETS, MASK, NEWCOMERS = range(14, 19)
+ASKING, STRETCH, BUCKETS, MASK, NEWCOMERS, NOTES, LASTING = range(14, 21)
 """Entries of `State.meta`: entries of `persons` in use, persons in the pool, entries of `nodes` in use, first root,
 numbers of the oldest and the next waiting row, rows that wait, what is to be done now (the POOL is divided, SPLITS are
 made, or the oldest row gathers COMPANY) and the last position before that, the first free entry of `persons`, where the
 search for the forgotten goes on, known persons, cohorts, counted members; cohorts in line for a split, the stretch of
 positions in which that line was looked at; buckets, and the largest power of two that is not above, less 1; the share
-of rows, of late, that were somebody's first, in parts of MANY."""
+of rows, of late, that were somebody's first, in parts of MANY; nodes that are written down, and nodes that there were
+when that began."""
 
 CLUSTERS, ROWS, SUPPRESSED, WORDS = range(4)
 """Entries of `Output.meta`: how much of each is filled or, for words, used up."""
@@ -190,7 +191,7 @@ def _empty_state(schema: Schema, rules: Rules, persons: int, pool: int, nodes: i
     of_cohorts = 0 if rules.present else conditions
     most = max((one.size or 0 for one in schema.sensitive), default=0)
     waiting = 1 << (rules.delta + 1).bit_length()
-    meta = np.zeros(19, np.int64)
+    meta = np.zeros(21, np.int64)
     meta[ROOT] = meta[NEEDED] = meta[FREE] = meta[STRETCH] = NONE
     meta[BUCKETS], meta[NEWCOMERS] = 1, MANY
     state = State(
@@ -207,7 +208,7 @@ def _empty_state(schema: Schema, rules: Rules, persons: int, pool: int, nodes: i
         boxes=_zeros(np.float64, nodes, 4, width),
         sizes=_zeros(np.float64, nodes, 3),
         ids=_zeros(np.uint64, nodes, 2),
-        due=_zeros(np.int32, nodes, 2),
+        due=_zeros(np.int32, nodes, 3),
         slots=_zeros(np.int64, waiting, 4),
         clock=_zeros(np.float64, waiting),
         quasi=_zeros(np.float64, waiting, width),
@@ -246,73 +247,3 @@ def new_output(rows: int, width: int) -> Output:
         words=np.empty(0, np.uint64),
         meta=np.zeros(4, np.int64),
     )
-
-
-def moved_in(
-    schema: Schema,
-    rules: Rules,
-    contents: Mapping[str, NDArray[Any]],
-    quasi: NDArray[np.float64],
-    codes: NDArray[np.int32],
-    more: int = 0,
-) -> State:
-    """A state with these contents, in which these rows wait, with room for so many more nodes."""
-    persons, pool, nodes, waiting = (len(contents[name]) for name in ("persons", "pool", "nodes", "slots"))
-    state = new_state(schema, rules, persons, pool, nodes + more)
-    names = ["persons", "tags", "values", "shown", "pool", "nodes", "ids", "slots", "clock"]
-    for name in [*names, "times"] if np.isfinite(rules.memory) else names:
-        getattr(state, name)[: len(contents[name])] = contents[name]
-    if rules.present:
-        state.covers[:waiting] = contents["covers"]
-    state.boxes[:nodes], state.sizes[:nodes], state.hulls[:, :pool] = (
-        contents[name] for name in ("boxes", "sizes", "hulls")
-    )
-    state.meta[:] = contents["meta"]
-    state.meta[[BEGIN, END, WAITING]] = 0, waiting, waiting
-    state.quasi[:waiting], state.codes[:waiting] = quasi, codes
-    # Waiting rows are counted anew: those that could not be read again have been given up.
-    slots = contents["slots"]
-    held = slots[:, PLACE] == COMPANY
-    for column, own in ((WAITS, ~held), (HELD, held)):
-        who, count = np.unique(slots[own, PERSON], return_counts=True)
-        state.waits[who, column] = count
-    members = np.unique(slots[slots[:, PLACE] >= 0, PERSON])
-    members = members[state.persons[members, ROLE] == MEMBER]
-    state.nodes[:nodes, READY] = np.bincount(state.persons[members, NODE], minlength=nodes)
-    pooled = codes[slots[:, PLACE] == POOL]
-    for condition in range(len(state.tally)):
-        state.tally[condition] = np.bincount(pooled[:, condition], minlength=state.tally.shape[1])
-    _look_at_trees(state, nodes)
-    _fill_buckets(state)
-    return state
-
-
-def _look_at_trees(state: State, count: int) -> None:
-    """Find what follows from the nodes: which is above which, the least loss below, and who is to be split."""
-    nodes, lowest, due = state.nodes[:count], state.sizes[:count, LOWEST], state.due[:count]
-    inner = np.flatnonzero(nodes[:, LEFT] != NONE)
-    due[:, ABOVE] = NONE
-    for side in (LEFT, RIGHT):
-        due[nodes[inner, side], ABOVE] = inner
-    lowest[:] = state.sizes[:count, LOSS]
-    for node in inner[::-1]:  # children come behind their parents
-        lowest[node] = min(lowest[nodes[node, LEFT]], lowest[nodes[node, RIGHT]])
-    line = np.flatnonzero((nodes[:, LEFT] == NONE) & (nodes[:, TRY] == IN_LINE))
-    state.meta[ASKING] = len(line)
-    due[: len(line), LINE] = line
-
-
-def _fill_buckets(state: State) -> None:
-    """Put everybody into the buckets of a new state."""
-    known = np.flatnonzero(state.persons[: state.meta[PERSONS], ROLE] != GONE)
-    state.meta[BUCKETS] = 1 << max(len(known) - 1, 0).bit_length()
-    state.meta[MASK] = state.meta[BUCKETS] - 1
-    codes = state.tags[known, CODE]
-    buckets = (codes ^ (codes >> 17)) & state.meta[MASK]
-    order = np.argsort(buckets, kind="stable")
-    known, buckets = known[order], buckets[order]
-    last = np.append(buckets[1:] != buckets[:-1], True)[: len(known)]
-    state.persons[known, CHAIN] = np.where(last, NONE, np.roll(known, -1))
-    first = np.append(True, last[:-1])[: len(known)]
-    state.buckets[: state.meta[BUCKETS]] = NONE
-    state.buckets[buckets[first]] = known[first]

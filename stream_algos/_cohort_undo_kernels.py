@@ -1,4 +1,4 @@
-"""What persons of cohorts were before rows of theirs came, so that a cycle that is not durable can be undone."""
+"""What persons and cohorts were before they changed: what a cycle has changed, and how it can be undone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import kernel
-from stream_algos._cohort_state import NODE, ROLE, SEEN, State
+from stream_algos._cohort_state import LASTING, NODE, NOTED, NOTES, ROLE, SEEN, State
 from stream_algos._held_kernels import NONE, copy
 
 
@@ -30,6 +30,26 @@ def no_entries(room: int, width: int, shown: int) -> Before:
         values=np.empty((room, width)),
         shown=np.empty((room, shown), np.int32),
     )
+
+
+@kernel
+def note_node(state: State, node: int) -> None:
+    """A node is about to change: write down what it is, if it is old and this was not done yet.
+
+    It is done at the end of the tables of nodes, backwards, where there is room (see `Cohorts._make_room`).
+    """
+    meta = state.meta
+    if node >= meta[LASTING] or state.due[node, NOTED]:
+        return
+    state.due[node, NOTED] = 1
+    meta[NOTES] += 1
+    spot = len(state.nodes) - meta[NOTES]
+    state.due[spot, NOTED] = node
+    copy(state.nodes[spot], state.nodes[node])
+    copy(state.sizes[spot], state.sizes[node])
+    copy(state.ids[spot], state.ids[node])
+    for side in range(state.boxes.shape[1]):
+        copy(state.boxes[spot, side], state.boxes[node, side])
 
 
 @kernel

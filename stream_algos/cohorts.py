@@ -36,6 +36,7 @@ from stream_algos import _cohort_kernels as kernels
 from stream_algos import _cohort_split_kernels as splits
 from stream_algos import _company_kernels as company
 from stream_algos._cohort_memory import CohortMemory
+from stream_algos._cohort_moving import let_wait, moved_in, notes_moved
 from stream_algos._cohort_release_kernels import outside
 from stream_algos._cohort_state import (
     ASKING,
@@ -47,6 +48,7 @@ from stream_algos._cohort_state import (
     END,
     ID,
     KNOWN,
+    LASTING,
     LEAVES,
     LEFT,
     LINE,
@@ -55,6 +57,7 @@ from stream_algos._cohort_state import (
     MEMBERS,
     NEEDED,
     NODES,
+    NOTES,
     P_HI,
     P_LO,
     PARENT,
@@ -71,7 +74,7 @@ from stream_algos._cohort_state import (
     WAITING,
     WORDS,
     Rules,
-    moved_in,
+    State,
     new_output,
     new_state,
 )
@@ -330,12 +333,23 @@ class Cohorts(CohortMemory, Engine):
     def restore(self, snapshot: Snapshot, rows: Batch) -> None:
         """Continue with the persons and cohorts of the snapshot, and the rows that waited."""
         self._last, self._since = int(snapshot["last"][0]), int(snapshot["since"][0])
-        slots = snapshot["slots"]
-        held = rows.take(np.isin(rows.positions, slots[:, POSITION]))
-        index = np.searchsorted(slots[:, POSITION], held.positions)
-        contents = {**snapshot, **{name: snapshot[name][index] for name in self._of_slots()}}
-        self._state = moved_in(self.schema, self._rules, contents, held.quasi, self._codes(held))
+        held, of_slots = self._held(snapshot, rows)
+        self._state = moved_in(self.schema, self._rules, {**snapshot, **of_slots}, held.quasi, self._codes(held))
         self.kept()
+
+    def _go_on(self, state: State, rest: Snapshot, rows: Batch) -> None:
+        """The same with persons and cohorts that are in place."""
+        held, of_slots = self._held(rest, rows)
+        let_wait(state, self._rules, {**rest, **of_slots}, held.quasi, self._codes(held))
+        self._state = state
+        self.kept()
+
+    def _held(self, rest: Snapshot, rows: Batch) -> tuple[Batch, Snapshot]:
+        """The rows that waited and are there, and their entries."""
+        waited = rest["slots"][:, POSITION]
+        held = rows.take(np.isin(rows.positions, waited))
+        index = np.searchsorted(waited, held.positions)
+        return held, {name: rest[name][index] for name in self._of_slots()}
 
     def status(self) -> Mapping[str, float]:
         """Persons and cohorts, who is counted and who waits; since which position it holds, how old last values are."""
@@ -384,7 +398,8 @@ class Cohorts(CohortMemory, Engine):
         """Let the kernels take rows and decide what is due, in turns: one takes, others divide, or gather company."""
         who = np.empty(len(rows), np.int64)
         (positions, times, _, quasi, _), whose, done = rows.columns(), rows.tags(), 0
-        rules, columns = self._rules, (positions, times, whose, quasi, self._codes(rows), who)
+        rules, codes = self._rules, self._codes(rows)
+        columns: tuple[NDArray[Any], ...] = (positions, times, whose, quasi, codes, who)
         most = int(self._state.meta[WAITING]) + len(rows)
         if len(self._out.members) < most:
             words = self._out.words[self._out.meta[WORDS] :]
@@ -403,6 +418,7 @@ class Cohorts(CohortMemory, Engine):
                 self._make_room(len(rows))
                 splits.divide(self._state, self._out, self._space, rules)
         self._last = max(self._last, passed)
+        self._note_after(whose)
         return self._collect()
 
     def _waiting(self) -> NDArray[np.int64]:
@@ -438,10 +454,13 @@ class Cohorts(CohortMemory, Engine):
         if needed == SPLITS:
             divided = int(state.nodes[state.due[: meta[ASKING], LINE], COUNT].sum())
         more = 2 * (divided // self._rules.k + 2)
+        # Of each row a node is written down, of each that is divided, and a root.
+        more += min(int(meta[LASTING]), int(meta[NOTES] + meta[ASKING]) + rows + 1)
         if len(state.persons) < persons + rows or len(state.pool) < pool + rows or len(state.nodes) < nodes + more:
             held = self._waiting()
             rows_ = state.quasi[held], state.codes[held]
             self._state = moved_in(self.schema, self._rules, self._contents(held), *rows_, more)
+            notes_moved(state, self._state)
         left = len(out.words) - int(out.meta[WORDS])
         most = 2 * waiting + more
         if left < most:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -70,7 +70,7 @@ class Batch:
         more = None
         if any(batch.more is not None for batch in batches):
             more = np.concatenate([batch.tags()[:, 1] for batch in batches])
-        return cls(*(np.concatenate(column) for column in columns), more)
+        return replace(cls(*(np.concatenate(column) for column in columns)), more=more)
 
     def columns(self) -> tuple[NDArray[Any], ...]:
         """The arrays in the order of the fields but the last, as kernels want them: contiguous and writable."""
@@ -84,8 +84,14 @@ class Batch:
 
     def take(self, rows: NDArray[Any] | slice) -> Batch:
         """The rows at these indexes, in this order."""
-        columns = self.positions, self.times, self.persons, self.quasi, self.sensitive
-        return Batch(*(column[rows] for column in columns), None if self.more is None else self.more[rows])
+        return Batch(
+            self.positions[rows],
+            self.times[rows],
+            self.persons[rows],
+            self.quasi[rows],
+            self.sensitive[rows],
+            None if self.more is None else self.more[rows],
+        )
 
     def tags(self) -> NDArray[np.int64]:
         """Both words of each person, side by side."""

@@ -65,8 +65,8 @@ class Memory(ABC):
         """Everything is kept as it is now: changes count from here on."""
 
     @abstractmethod
-    def undone(self) -> dict[str, Columns] | None:
-        """The tables as they were at the last `kept`, though more has come since; None where that is not known."""
+    def retired(self) -> NDArray[np.uint64]:
+        """Ids of published boxes that nothing is decided with any more, but was at the last `kept`."""
 
     @abstractmethod
     def rest(self) -> Snapshot:
@@ -97,5 +97,16 @@ class Memory(ABC):
         """Under which terms it remembers persons."""
 
     @abstractmethod
-    def recalled(self, tables: Mapping[str, Columns], rest: Snapshot) -> Snapshot:
-        """The snapshot that `restore` takes, of whole tables and the rest; `GuaranteeError` where they disagree."""
+    def room(self, sizes: Mapping[str, int]) -> dict[str, Columns]:
+        """Columns for so many entries of each table, for others to fill with what was kept; then `recall` it."""
+
+    @abstractmethod
+    def take_over(self, other: Memory) -> bool:
+        """Fill the room with the tables of another one, as they were at its last `kept`; False where it cannot tell.
+
+        More may have come since. Nobody may use the other one afterwards.
+        """
+
+    @abstractmethod
+    def recall(self, rest: Snapshot, rows: Batch) -> None:
+        """Go on with the tables in the room, the rest, and rows that wait; `GuaranteeError` where they disagree."""

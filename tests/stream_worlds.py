@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from service.codec.events import Events
-from service.publishing.gate import Gate, box_key
+from service.publishing.boxes import PublishedBoxes
+from service.publishing.gate import Gate
 from service.publishing.rows import Rows
 from stream_algos import observing
 from stream_algos.observing import cut
@@ -19,11 +20,12 @@ class Observer(observing.Observer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._gate, self._boxes = Gate(self.schema, self.engine.models()), {}  # type: ignore[var-annotated]
+        self._gate = Gate(self.schema, self.engine.models())
+        self._boxes = PublishedBoxes(len(self.schema.quasi))
 
     def judge(self, release: Any) -> None:
         super().judge(release)
         rows, batch = Rows.empty(self.schema), self.rows
         rows.append(Events(batch.positions, batch.persons, batch.quasi, batch.sensitive, (), []), batch.times)
         assert self._gate.passes(release, rows, self._boxes).all(), "the gate refuses a release"
-        self._boxes |= {int(i): box_key(release.lo[c], release.hi[c]) for c, i in enumerate(release.ids)}
+        self._boxes.add(release.ids, release.lo, release.hi)

@@ -7,7 +7,6 @@ republication.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from microdata import Boxes, Schema
 from privacy import Edges, Groups, KAnonymity, KOverTime, Lineages, Model, Passing, PassingModel
+from service.publishing.boxes import PublishedBoxes
 from service.publishing.rows import Rows
 from stream_algos import Release
 
@@ -44,13 +44,13 @@ class Gate:
         if self._lineages is not None:
             self._lineages.add(ids, parents, np.arange(len(ids)), sensitive)
 
-    def keep(self, ids: Iterable[int]) -> None:
+    def keep(self, ids: NDArray[np.uint64]) -> None:
         """Nothing leaves any more with boxes that are neither these nor came before one of them."""
         if self._lineages is not None:
             self._lineages.keep(ids)
 
-    def passes(self, decisions: Release, rows: Rows, published: Mapping[int, tuple[bytes, bytes]]) -> NDArray[np.bool_]:
-        """Whether each cluster may leave. `published` holds the boxes that left before, by cluster id."""
+    def passes(self, decisions: Release, rows: Rows, published: PublishedBoxes) -> NDArray[np.bool_]:
+        """Whether each cluster may leave. `published` are the boxes that left before."""
         if not len(decisions) or not len(rows):
             return np.zeros(len(decisions), bool)
         found = rows.find(decisions.members)
@@ -127,7 +127,7 @@ class Gate:
         found: NDArray[np.int64],
         cluster: NDArray[np.int64],
         candidates: NDArray[np.bool_],
-        published: Mapping[int, tuple[bytes, bytes]],
+        published: PublishedBoxes,
         lineages: Lineages,
     ) -> NDArray[np.bool_]:
         """Whether every model holds for what stands behind each candidate, and reuses repeat what left; else False.
@@ -165,30 +165,16 @@ class Gate:
             least = float(values.min() if model.more_is_safer else values.max())
             self.achieved[model.name] = worse(self.achieved.get(model.name, least), least)
 
-    def _known(
-        self, decisions: Release, published: Mapping[int, tuple[bytes, bytes]], fresh: NDArray[np.bool_]
-    ) -> NDArray[np.bool_]:
+    def _known(self, decisions: Release, published: PublishedBoxes, fresh: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Whether each is a reuse, of the id and box of a cluster that left before, or leaves with this publication."""
         known = np.zeros(len(decisions), bool)
         if not self._reusable or not decisions.reused.any():
             return known
-        leaving = dict(_boxes(decisions, fresh))
-        known[decisions.reused] = [
-            leaving.get(number, published.get(number)) == box for number, box in _boxes(decisions, decisions.reused)
-        ]
+        leaving, reused = PublishedBoxes(decisions.lo.shape[1]), decisions.reused
+        leaving.add(decisions.ids[fresh], decisions.lo[fresh], decisions.hi[fresh])
+        ids, lo, hi = decisions.ids[reused], decisions.lo[reused], decisions.hi[reused]
+        known[reused] = np.where(leaving.find(ids)[0], leaving.have(ids, lo, hi), published.have(ids, lo, hi))
         return known
-
-
-def box_key(lo: NDArray[np.float64], hi: NDArray[np.float64]) -> tuple[bytes, bytes]:
-    """A box as something that can be compared exactly."""
-    return lo.tobytes(), hi.tobytes()
-
-
-def _boxes(decisions: Release, wanted: NDArray[np.bool_]) -> Iterator[tuple[int, tuple[bytes, bytes]]]:
-    """Id and box of the wanted clusters, as `box_key` has it."""
-    size = decisions.lo.dtype.itemsize * decisions.lo.shape[1]
-    lo, hi = (np.ascontiguousarray(side[wanted]).view(f"V{size}").ravel() for side in (decisions.lo, decisions.hi))
-    return zip(decisions.ids[wanted].tolist(), zip(lo.tolist(), hi.tolist(), strict=True), strict=True)
 
 
 def _marked(cluster: NDArray[np.int64], bad: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:

@@ -97,5 +97,11 @@ class Rows:
 
     def batch(self, start: int) -> Batch:
         """The rows from this index on, as an engine takes them."""
-        columns = self.positions, self.times, self.persons, self.quasi, self.sensitive
-        return Batch(*(column[start:] for column in columns), None if self.more is None else self.more[start:])
+        return Batch(
+            self.positions[start:],
+            self.times[start:],
+            self.persons[start:],
+            self.quasi[start:],
+            self.sensitive[start:],
+            None if self.more is None else self.more[start:],
+        )

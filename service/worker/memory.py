@@ -14,7 +14,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import msgspec
 import numpy as np
@@ -72,6 +72,9 @@ class Tables(Protocol):
     def kept(self) -> None:
         """Everything is kept."""
 
+    def room(self, sizes: Mapping[str, int]) -> Mapping[str, Columns]:
+        """Columns to be filled."""
+
 
 class MemoryNote(msgspec.Struct, frozen=True):
     """What a state record says of the memory that belongs to it."""
@@ -111,7 +114,6 @@ class Written:
     where: Partition
     records: tuple[tuple[bytes, bytes | None], ...]
     note: MemoryNote
-    hashes: Mapping[str, NDArray[np.uint64]] = field(default_factory=dict)
     live: _Live = field(default_factory=_Live)
 
     def ending(self, end: int) -> Written:
@@ -119,31 +121,62 @@ class Written:
         return replace(self, note=msgspec.structs.replace(self.note, end=end))
 
 
-@dataclass
 class _Sums:
     """A hash of every entry as it was last written, and their sum."""
 
-    hashes: dict[str, NDArray[np.uint64]]
-    checksum: np.uint64
+    def __init__(self) -> None:
+        self._hashes: dict[str, NDArray[np.uint64]] = {}
+        """Of each table, with room for more; 0 is nobody's hash."""
+        self._undo: list[tuple[str, NDArray[np.int64], NDArray[np.uint64]]] = []
+        """What there was before, since it was last `kept`."""
+        self._sizes: dict[str, int] = {}
+        self.checksum = np.uint64(0)
+
+    def fill(self, table: str, entries: Columns, loose: frozenset[str]) -> None:
+        """These are all entries of a table, and were written."""
+        hashes = _all_hashes(table, entries, loose)
+        self._hashes[table], self._sizes[table] = hashes, len(hashes)
+        with np.errstate(over="ignore"):
+            self.checksum += hashes.sum(dtype=np.uint64)
 
     def resize(self, table: str, size: int) -> None:
-        """The table has so many entries now; 0 is nobody's hash."""
-        known, old = np.zeros(size, np.uint64), self.hashes.get(table, np.empty(0, np.uint64))
-        known[: min(size, len(old))] = old[:size]
-        self.hashes[table] = known
-        with np.errstate(over="ignore"):
-            self.checksum -= old[size:].sum(dtype=np.uint64)
+        """The table has so many entries now."""
+        known, before = self._hashes.setdefault(table, np.empty(0, np.uint64)), self._sizes.get(table, 0)
+        if size > len(known):
+            grown = np.zeros(size + size // 2, np.uint64)
+            grown[:before] = known[:before]
+            self._hashes[table] = grown
+        if size < before:
+            self._put(table, np.arange(size, before), np.zeros(before - size, np.uint64))
+        self._sizes[table] = size
 
     def take(
         self, table: str, numbers: NDArray[np.int64], entries: Columns, loose: frozenset[str]
     ) -> NDArray[np.bool_]:
         """Which of these entries differ from what was written; all of them are written now."""
-        new, known = hashes_of(table, numbers, entries, loose), self.hashes[table]
-        changed = new != known[numbers]
+        new = hashes_of(table, numbers, entries, loose)
+        return self._put(table, numbers, new)
+
+    def _put(self, table: str, numbers: NDArray[np.int64], new: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        known = self._hashes[table]
+        old = known[numbers]
+        changed = new != old
         with np.errstate(over="ignore"):
-            self.checksum += new.sum(dtype=np.uint64) - known[numbers].sum(dtype=np.uint64)
+            self.checksum += new.sum(dtype=np.uint64) - old.sum(dtype=np.uint64)
         known[numbers] = new
+        self._undo.append((table, numbers[changed], old[changed]))
         return changed
+
+    def kept(self) -> None:
+        """What was written is durable."""
+        self._undo.clear()
+
+    def undo(self) -> None:
+        """What was written since is not durable, and never will be."""
+        for table, numbers, old in reversed(self._undo):
+            self._put(table, numbers, old)
+            self._sizes[table] = max(self._sizes[table], int(numbers.max(initial=-1)) + 1)
+        self._undo.clear()
 
 
 class DurableMemory:
@@ -154,7 +187,7 @@ class DurableMemory:
         self._keys = keys
         self._owners = owners
         self._note = note
-        self._hashes: dict[str, NDArray[np.uint64]] = {}
+        self._sums = _Sums()
         self._live = _Live()
         self._hurried = False
 
@@ -168,7 +201,8 @@ class DurableMemory:
     def write(self, sequence: int) -> Written:
         """What has changed since the last cycle, and pages; it counts once it is `committed`."""
         sizes: dict[str, int] = {}
-        pieces, sums = Pieces(), _Sums(dict(self._hashes), np.uint64(self._note.checksum))
+        pieces, sums = Pieces(), self._sums
+        sums.undo()
         for owner in self._owners:
             own = owner.sizes()
             sizes |= own
@@ -193,7 +227,7 @@ class DurableMemory:
         ]
         turn = (live.begun, *live.next, live.owed)
         note = msgspec.structs.replace(self._note, sizes=sizes, checksum=int(sums.checksum), turn=turn)
-        return Written(self._where, (*sealed, *((key, None) for key in gone)), note, sums.hashes, live)
+        return Written(self._where, (*sealed, *((key, None) for key in gone)), note, live)
 
     def _rewritten(
         self, live: _Live, sizes: Mapping[str, int], sequence: int, sums: _Sums
@@ -259,19 +293,20 @@ class DurableMemory:
     def committed(self, written: Written) -> None:
         """What was written is durable."""
         self._note, self._live = written.note, written.live
-        self._hashes = dict(written.hashes)
+        self._sums.kept()
         for owner in self._owners:
             owner.kept()
 
     def go_on_from(self, other: DurableMemory) -> None:
         """Everything is as durable as with another one, of which the same is remembered."""
-        self._note, self._live, self._hashes = other._note, other._live, other._hashes
+        self._note, self._live, self._sums = other._note, other._live, other._sums
+        self._sums.undo()
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def read(self, reader: Reader) -> dict[str, Columns]:
-        """The tables that the note is about."""
-        tables = {name: self._empty(owner, name) for owner in self._owners for name in owner.sizes()}
+        """The tables that the note is about, in the room that their owners have for them."""
+        tables = {name: columns for owner in self._owners for name, columns in owner.room(self._note.sizes).items()}
         live: dict[bytes, int] = {}
         start, end, tell_at = self._note.start, self._note.end, time.monotonic() + _TELL_SECONDS
         if end > start:
@@ -282,28 +317,18 @@ class DurableMemory:
                     tell_at += _TELL_SECONDS
                     done = (int(batch.offsets[-1]) + 1 - start) / (end - start)
                     log.info("%s/%d: %.0f %% of what is remembered is read", *self._where, 100 * done)
-        checksum = np.uint64(0)
         for owner in self._owners:
             for name in owner.sizes():
-                self._hashes[name] = _all_hashes(name, tables[name], owner.loose)
-                with np.errstate(over="ignore"):
-                    checksum += self._hashes[name].sum(dtype=np.uint64)
-        if int(checksum) != self._note.checksum:
+                self._sums.fill(name, tables[name], owner.loose)
+        if int(self._sums.checksum) != self._note.checksum:
             raise LostMemoryError("it does not hold what its state says: records are missing or old")
         deltas = tuple((sequence, key) for key, sequence in live.items() if key.startswith(_DELTA))
         begun, table, page, owed = self._note.turn
         pages = {key: sequence for key, sequence in live.items() if not key.startswith(_DELTA)}
         self._live = _Live(pages, deltas, begun, (table, page), owed)
-        return dict(tables)
+        return tables
 
-    def _empty(self, owner: Tables, name: str) -> dict[str, NDArray[Any]]:
-        size = self._note.sizes.get(name, 0)
-        nothing = owner.entries(name, np.empty(0, np.int64))
-        return {column: np.zeros((size, *array.shape[1:]), array.dtype) for column, array in nothing.items()}
-
-    def _apply(
-        self, tables: Mapping[str, dict[str, NDArray[Any]]], live: dict[bytes, int], key: bytes, value: bytes | None
-    ) -> None:
+    def _apply(self, tables: Mapping[str, Columns], live: dict[bytes, int], key: bytes, value: bytes | None) -> None:
         """Put what a record holds over what is there; `live` are the records that nobody has deleted."""
         if value is None:
             live.pop(key, None)

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from microdata import GuaranteeError, Schema
 from service.codec.events import Events, Refused
+from service.publishing.boxes import PublishedBoxes
 from service.publishing.departure import Departure
-from service.publishing.gate import Gate, box_key
+from service.publishing.gate import Gate
 from service.publishing.rows import Rows
 from service.worker.memory import Written
 from service.worker.person_memory import PersonMemory
@@ -77,7 +78,7 @@ class InputPartition:
         self._state = state
         self._fresh: list[Release] = []
         self._refused: list[Refused] = []
-        self._published: dict[int, tuple[bytes, bytes]] = {}
+        self._published = PublishedBoxes(len(schema.quasi))
         self._room = _FEW_BOXES
         """With more boxes than this, it is looked which of them nobody will ask for any more."""
         self._changed = False
@@ -129,16 +130,16 @@ class InputPartition:
     def resume(self) -> None:
         """All rows are back: let the engine go on where its snapshot was taken."""
         if self._state.engine is not None:
-            snapshot = self._state.engine
             if self._memory is not None:
-                snapshot = self._memory.recalled(snapshot)
-            self.engine.restore(snapshot, self.rows.batch(0))
+                self._memory.recall(self._state.engine, self.rows.batch(0))
+            else:
+                self.engine.restore(self._state.engine, self.rows.batch(0))
         ids, lo, hi = self.engine.reusable()
-        inside = {*self._owed.ids[~self._owed.reused].tolist(), *self._state.withheld.tolist()}
-        self._published = {int(i): box_key(lo[n], hi[n]) for n, i in enumerate(ids) if int(i) not in inside}
+        left = ~np.isin(ids, np.concatenate([self._owed.ids[~self._owed.reused], self._state.withheld]))
+        self._published = PublishedBoxes(len(self.schema.quasi))
+        self._published.add(ids[left], lo[left], hi[left])
         if self._state.outlived is not None:
-            ids, lo, hi = self._state.outlived
-            self._published |= {int(i): box_key(lo[n], hi[n]) for n, i in enumerate(ids)}
+            self._published.add(*self._state.outlived)
 
     def take(self, events: Events, position: int, now: float) -> None:
         """Take the records before `position`: rows go to the engine, refusals are counted."""
@@ -263,7 +264,7 @@ class InputPartition:
             pending=pending,
             decisions=decisions,
             needed_from=self._oldest(pending, decisions),
-            withheld=self._withheld(published.clusters, decisions),
+            withheld=self._withheld(published.clusters),
             outlived=self._outlived(published.clusters, decisions),
             clock=self.rows.clock(),
             owner=owner,
@@ -284,29 +285,33 @@ class InputPartition:
         totals["reused"] += int(clusters.reused.sum())
         return dict(totals)
 
-    def _withheld(self, clusters: Release, decisions: Release) -> NDArray[np.uint64]:
+    def _withheld(self, clusters: Release) -> NDArray[np.uint64]:
         """What the engine may reuse although it neither left, nor leaves now, nor is going to."""
-        left = np.fromiter(self._published, np.uint64, len(self._published))
-        known = np.concatenate([left, clusters.ids, decisions.ids[~decisions.reused]])
-        return np.setdiff1d(self.engine.reusable()[0], known)
+        held_back = np.setdiff1d(self._owed.ids[~self._owed.reused], clusters.ids)
+        withheld = np.union1d(self._state.withheld, held_back)
+        # What the engine has no more is asked for by nobody; there is hardly ever any, and it has very many.
+        return np.intersect1d(withheld, self.engine.reusable()[0]) if len(withheld) else withheld
 
     def _outlived(
         self, clusters: Release, decisions: Release
     ) -> tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.float64]] | None:
         """Boxes that left before and that decisions reuse, though the engine has changed them since."""
-        reused = np.setdiff1d(decisions.ids[decisions.reused], self.engine.reusable()[0])
+        reused = np.unique(decisions.ids[decisions.reused])
+        if self._memory is not None:
+            reused = np.intersect1d(reused, self._memory.retired())
+        elif len(reused):
+            reused = np.setdiff1d(reused, self.engine.reusable()[0])
         if not len(reused):
             return None
         fresh = ~clusters.reused & np.isin(clusters.ids, reused)
-        left = self._published | {
-            int(clusters.ids[c]): box_key(clusters.lo[c], clusters.hi[c]) for c in np.flatnonzero(fresh)
-        }
-        ids = [number for number in reused.tolist() if number in left]
-        lo, hi = (
-            np.array([np.frombuffer(left[number][side]) for number in ids]).reshape(len(ids), len(self.schema.quasi))
-            for side in range(2)
+        ids, lo, hi = clusters.ids[fresh], clusters.lo[fresh], clusters.hi[fresh]
+        before = np.setdiff1d(reused, ids)
+        found, old_lo, old_hi = self._published.find(before)
+        return (
+            np.concatenate([ids, before[found]]),
+            np.concatenate([lo, old_lo[found]]),
+            np.concatenate([hi, old_hi[found]]),
         )
-        return np.array(ids, np.uint64), lo, hi
 
     def _oldest(self, pending: NDArray[np.int64], decisions: Release) -> int | None:
         windows = decisions.windows[decisions.windows[:, 0] >= 0, 0]
@@ -323,12 +328,11 @@ class InputPartition:
         self.totals = Counter(state.totals)
         self._fresh, self._refused, self._changed = [], [], False
         clusters = settlement.published.clusters
-        self._published |= {
-            int(clusters.ids[c]): box_key(clusters.lo[c], clusters.hi[c]) for c in np.flatnonzero(~clusters.reused)
-        }
+        new = ~clusters.reused
+        self._published.add(clusters.ids[new], clusters.lo[new], clusters.hi[new])
         if len(self._published) > self._room:
-            waiting = {*self.engine.reusable()[0].tolist(), *self._owed.ids.tolist()}
-            self._published = {key: box for key, box in self._published.items() if key in waiting}
+            waiting = np.union1d(self.engine.reusable()[0], self._owed.ids)
+            self._published.keep(waiting)
             self._room = _FEW_BOXES + 2 * len(self._published)
             self._gate.keep(waiting)
         self.rows.keep(

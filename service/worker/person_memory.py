@@ -14,7 +14,7 @@ from service.worker.followed import FollowedPersons
 from service.worker.memory import DurableMemory, MemoryNote, Tables
 from service.worker.published_values import TABLE, PublishedValues
 from service.worker.sealing import Keys
-from stream_algos import Batch, Columns, Engine, Memory, Release, Snapshot, Terms
+from stream_algos import Batch, Engine, Memory, Release, Snapshot, Terms
 
 
 class PersonMemory:
@@ -45,7 +45,6 @@ class PersonMemory:
         self._values = PublishedValues(schema) if counts else None
         owners: list[Tables] = [self._engine, *([] if self._values is None else [self._values])]
         self.durable = DurableMemory(where, keys, owners, note)
-        self._tables: dict[str, Columns] = {}
 
     def published(self, clusters: Release, sensitive: NDArray[np.int32]) -> None:
         """Rows with these values leave with these clusters."""
@@ -53,27 +52,27 @@ class PersonMemory:
             self._values.add(clusters, sensitive)
 
     def read(self, reader: Reader) -> None:
-        """Read everything; the engine is given it by `recalled`, the gate at once."""
-        self._tables = self.durable.read(reader)
+        """Read everything into its place; the engine goes on with it by `recall`, the gate at once."""
+        tables = self.durable.read(reader)
         if self._values is not None:
-            self._gate.remember(*self._values.recall(self._tables[TABLE]))
+            self._gate.remember(*self._values.recall(tables[TABLE]))
 
     def taken_from(self, other: PersonMemory) -> bool:
         """Take over what another one remembers that is durable, instead of reading it; False where it cannot tell."""
-        tables = other._engine.undone()
-        if tables is None:
+        if not self._engine.take_over(other._engine):
             return False
         if self._values is not None and other._values is not None:
-            tables |= other._values.undone()
-            self._gate.remember(*self._values.recall(tables[TABLE]))
+            self._gate.remember(*self._values.recall(other._values.undone()))
         self.durable.go_on_from(other.durable)
-        self._tables = tables
         return True
 
-    def recalled(self, rest: Snapshot) -> Snapshot:
-        """What was read, with the rest of the engine's state."""
-        tables, self._tables = self._tables, {}
-        return self._engine.recalled(tables, rest)
+    def recall(self, rest: Snapshot, rows: Batch) -> None:
+        """Let the engine go on with what was read, the rest of its state, and rows that wait."""
+        self._engine.recall(rest, rows)
+
+    def retired(self) -> NDArray[np.uint64]:
+        """Ids of boxes with which the engine has decided nothing since the last commit, though it might have before."""
+        return self._engine.retired()
 
     def forget(self, persons: NDArray[np.int64], rows: Batch) -> NDArray[np.int64]:
         """Forget these persons; positions of the rows that are given up so."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -64,9 +65,14 @@ class PublishedValues:
         self.kept()
         return self._ids[:, 0], self._ids[:, 1], self._sensitive
 
-    def undone(self) -> dict[str, Columns]:
+    def undone(self) -> Columns:
         """The entries that are kept."""
-        return {TABLE: self.entries(TABLE, np.arange(self._kept))}
+        return self.entries(TABLE, np.arange(self._kept))
+
+    def room(self, sizes: Mapping[str, int]) -> dict[str, Columns]:
+        """Columns to be filled, and then recalled."""
+        nothing, size = self.entries(TABLE, np.empty(0, np.int64)), sizes.get(TABLE, 0)
+        return {TABLE: {name: np.zeros((size, column.shape[1]), column.dtype) for name, column in nothing.items()}}
 
     def sizes(self) -> dict[str, int]:
         """How many entries there are."""

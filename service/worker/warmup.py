@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from service import codec
 from service.kafka import Partition, RecordBatch
+from service.publishing.boxes import PublishedBoxes
 from service.publishing.gate import Gate
 from service.publishing.rows import Rows
 from service.worker.stream import Stream
@@ -39,7 +40,7 @@ def warm_up(stream: Stream) -> None:
     releases.append(engine.flush())
     public = tuple(pa.nulls(count) for _ in schema.public)
     rows = Rows(batch.positions, batch.times, batch.persons, batch.quasi, batch.sensitive, public)
-    Gate(schema, stream.models).passes(Release.concat(releases), rows, {})
+    Gate(schema, stream.models).passes(Release.concat(releases), rows, PublishedBoxes(len(schema.quasi)))
     nothing = np.zeros(1, np.int64)
     codec.warm_up(stream.route, RecordBatch(Partition(stream.input, 0), nothing, nothing, [None], [b"{}"]))
 

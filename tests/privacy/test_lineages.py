@@ -74,7 +74,7 @@ def test_columns_say_what_counters_say(seed: int, turns: int, huge: bool) -> Non
             walked.count(ids, boxes[:9], sensitive[:9], -1)
         if random.random() < 0.3:
             kept = random.choice(known[1:], 5).tolist()
-            lineages.keep(kept)
+            lineages.keep(np.array(kept, np.uint64))
             walked.keep(kept)
             known = [0, *walked.parents]
         asked = np.array([*known[1:], 2**63 + 5], np.uint64)

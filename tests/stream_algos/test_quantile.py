@@ -8,6 +8,7 @@ import pytest
 
 from microdata import Category, Hierarchy, InfeasibleError, Number, Schema, seeded_words
 from service.codec.events import Events
+from service.publishing.boxes import PublishedBoxes
 from service.publishing.gate import Gate
 from service.publishing.rows import Rows
 from stream_algos import Batch, Quantile
@@ -101,7 +102,7 @@ def test_a_stranger_gate_refuses_what_the_window_does_not_bear() -> None:
     kept.append(Events(given.positions, given.persons, given.quasi, given.sensitive, (), []), given.times)
 
     def passed(broken: Any) -> Any:
-        return Gate(SCHEMA, made.models()).passes(broken, kept, {})
+        return Gate(SCHEMA, made.models()).passes(broken, kept, PublishedBoxes(len(SCHEMA.quasi)))
 
     assert passed(release).all()
     narrow = replace(release, lo=release.lo.copy(), hi=release.hi.copy())

@@ -173,6 +173,7 @@ def test_a_kernel_that_counts_rows_is_caught_by_the_gate(monkeypatch: pytest.Mon
 
 def test_a_box_that_is_not_shown_is_refused_by_the_gate() -> None:
     from service.codec.events import Events  # noqa: PLC0415
+    from service.publishing.boxes import PublishedBoxes  # noqa: PLC0415
     from service.publishing.gate import Gate  # noqa: PLC0415
     from service.publishing.rows import Rows  # noqa: PLC0415
 
@@ -181,18 +182,18 @@ def test_a_box_that_is_not_shown_is_refused_by_the_gate() -> None:
     release = made.push(rows)
     kept = Rows.empty(SCHEMA)
     kept.append(Events(rows.positions, rows.persons, rows.quasi, rows.sensitive, (), []), rows.times)
-    gate = Gate(SCHEMA, made.models())
-    assert gate.passes(release, kept, {}).all()
+    gate, nothing = Gate(SCHEMA, made.models()), PublishedBoxes(len(SCHEMA.quasi))
+    assert gate.passes(release, kept, nothing).all()
     assert gate.achieved == {"z-anonymity": 3}
     assert gate.largest_share is None
     position = release.members.tolist().index(3)
     release.lo[position], release.hi[position] = rows.quasi[3], rows.quasi[3]
-    assert gate.passes(release, kept, {}).tolist() == [n != position for n in range(len(release))]
+    assert gate.passes(release, kept, nothing).tolist() == [n != position for n in range(len(release))]
     # Nor may two rows leave as one cluster, nor a row whose window is gone.
     together = replace(release, starts=np.array([0, len(release.members)]), **first_of(release))
-    assert not gate.passes(together, kept, {}).any()
+    assert not gate.passes(together, kept, nothing).any()
     kept.keep(release.members, None)
-    assert not gate.passes(release.select(np.array([0])), kept, {}).any()
+    assert not gate.passes(release.select(np.array([0])), kept, nothing).any()
 
 
 def first_of(release: Any) -> Any:

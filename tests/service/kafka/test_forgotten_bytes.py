@@ -38,7 +38,7 @@ def sealed(town: Any, keys: Keys, code: int) -> list[bytes]:
         for key, value in zip(batch.keys, batch.values, strict=True):
             if value is not None:
                 arrays = unpack(keys.open(value, where, key)[0])[1]
-                found += [value] if code in arrays.get("persons.code", np.empty(0)) else []
+                found += [value] if code in arrays.get("persons.tag", np.empty((0, 2)))[:, 0] else []
     return found
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from microdata import Category, Hierarchy, Number, Schema
 from privacy import BetaLikeness, DistinctDiversity, KAnonymity, KOverTime, TCloseness
-from service.publishing.gate import Gate, box_key
+from service.publishing.boxes import PublishedBoxes
+from service.publishing.gate import Gate
 from service.publishing.rows import Rows
 from stream_algos import Release
 
@@ -51,8 +52,16 @@ GOOD = one_cluster([10, 12, 11])
 THREE = (KAnonymity(3),)
 
 
+def boxes(*left: Any) -> PublishedBoxes:
+    """The boxes that these have left with."""
+    published = PublishedBoxes(2)
+    for one in left:
+        published.add(one.ids, one.lo, one.hi)
+    return published
+
+
 def passes(decisions: Any, rows: Any = ROWS, models: Any = THREE, published: Any = None) -> Any:
-    return Gate(SCHEMA, models).passes(decisions, rows, published or {}).tolist()
+    return Gate(SCHEMA, models).passes(decisions, rows, boxes() if published is None else published).tolist()
 
 
 def test_a_cluster_that_holds_passes() -> None:
@@ -111,10 +120,10 @@ def test_every_model_of_the_policy_counts_and_a_window_is_its_own_reference(
 
 def test_a_reuse_repeats_a_published_box_exactly() -> None:
     alone = one_cluster([13], reused=True)
-    known = {7: box_key(alone.lo[0], alone.hi[0])}
+    known = boxes(alone)
     assert passes(alone, published=known) == [True]
     assert passes(alone) == [False], "nothing was published under this id"
-    other = {7: box_key(alone.lo[0], alone.hi[0] + 10)}
+    other = boxes(replace(alone, hi=alone.hi + 10))
     assert passes(alone, published=other) == [False], "another box was"
     assert passes(alone, models=(*THREE, TCloseness(0.5)), published=known) == [False], "closeness breaks"
 
@@ -130,8 +139,8 @@ def in_cohort(members: Any, company: int = 3, parent: int = 0, **changes: Any) -
 
 def test_a_row_leaves_alone_where_enough_persons_stand_behind_it() -> None:
     gate = Gate(SCHEMA, OVER_TIME)
-    assert gate.passes(in_cohort([10, 11]), ROWS, {}).tolist() == [True]
-    published = {7: box_key(GOOD.lo[0], GOOD.hi[0])}
+    assert gate.passes(in_cohort([10, 11]), ROWS, boxes()).tolist() == [True]
+    published = boxes(GOOD)
     again = in_cohort([12], reused=np.array([True]))
     assert gate.passes(again, ROWS, published).tolist() == [True]
     half = in_cohort([13], parent=7, ids=np.array([8], np.uint64))
@@ -154,17 +163,19 @@ def test_a_row_leaves_alone_where_enough_persons_stand_behind_it() -> None:
 )
 def test_what_breaks_the_promise_over_time_is_refused(wrong: Any) -> None:
     gate = Gate(SCHEMA, OVER_TIME)
-    assert gate.passes(in_cohort([10, 11]), ROWS, {}).tolist() == [True]
-    published = {7: box_key(GOOD.lo[0], GOOD.hi[0])}
+    assert gate.passes(in_cohort([10, 11]), ROWS, boxes()).tolist() == [True]
+    published = boxes(GOOD)
     assert gate.passes(wrong, ROWS, published).tolist() == [False]
 
 
 def test_where_company_must_be_present_a_class_has_k_persons_of_its_own() -> None:
     gate = Gate(SCHEMA, (KOverTime(3), KAnonymity(2)))
-    assert gate.passes(in_cohort([10, 11]), ROWS, {}).tolist() == [True]
-    assert gate.passes(in_cohort([12], ids=np.array([8], np.uint64)), ROWS, {}).tolist() == [False], "alone"
+    assert gate.passes(in_cohort([10, 11]), ROWS, boxes()).tolist() == [True]
+    assert gate.passes(in_cohort([12], ids=np.array([8], np.uint64)), ROWS, boxes()).tolist() == [False], "alone"
     twice = rows_of([1, 1, 2, 3], [0, 1, 0, 1])
-    assert gate.passes(in_cohort([10, 11], ids=np.array([9], np.uint64)), twice, {}).tolist() == [False], "one person"
+    assert gate.passes(in_cohort([10, 11], ids=np.array([9], np.uint64)), twice, boxes()).tolist() == [False], (
+        "one person"
+    )
 
 
 def test_values_of_what_was_refused_count_for_nobody() -> None:
@@ -175,14 +186,14 @@ def test_values_of_what_was_refused_count_for_nobody() -> None:
         in_cohort([10, 11], reused=np.array([True]), ids=nine),
         in_cohort([11], ids=nine),
     ):
-        assert gate.passes(refused, ROWS, {}).tolist() == [False]
-        assert gate.passes(in_cohort([12], ids=nine), ROWS, {}).tolist() == [False]
-    assert gate.passes(in_cohort([10, 11], ids=nine), ROWS, {}).tolist() == [True]
+        assert gate.passes(refused, ROWS, boxes()).tolist() == [False]
+        assert gate.passes(in_cohort([12], ids=nine), ROWS, boxes()).tolist() == [False]
+    assert gate.passes(in_cohort([10, 11], ids=nine), ROWS, boxes()).tolist() == [True]
 
 
 def test_a_refused_box_lends_no_values_to_what_leaves_with_it() -> None:
     """The second box has one value of its own, and the other from the first, behind which too few stand."""
     both = Release.concat([in_cohort([10, 11], company=2), in_cohort([12], parent=7, ids=np.array([8], np.uint64))])
     gate = Gate(SCHEMA, OVER_TIME)
-    assert gate.passes(both, ROWS, {}).tolist() == [False, False]
+    assert gate.passes(both, ROWS, boxes()).tolist() == [False, False]
     assert gate.achieved == {}
