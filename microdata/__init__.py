@@ -2,7 +2,7 @@
 
 from microdata.boxes import Boxes
 from microdata.builders import date_hierarchy, interval_hierarchy, prefix_hierarchy, quantile_hierarchy
-from microdata.compile import kernel
+from microdata.compile import kernel, part
 from microdata.decoding import decode
 from microdata.encoding import Encoded, encode
 from microdata.errors import (
@@ -115,6 +115,7 @@ __all__ = [
     "missing_extensions",
     "normalized_error",
     "nth_smallest",
+    "part",
     "prefix_hierarchy",
     "published_columns",
     "published_of",

@@ -25,6 +25,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.sigutils import normalize_signature
+from numba.extending import register_jitable
 
 Function = TypeVar("Function", bound=Callable[..., object])
 HOME = Path(__file__).resolve().parents[1]
@@ -44,6 +45,16 @@ def kernel(function: Function) -> Function:
         file._source_stamp, file._version = digest, f"{file._version} {digest}"  # noqa: SLF001
         compiled.compile = _one_at_a_time(compiled.compile, Path(file._index_path).with_suffix(".lock"))  # noqa: SLF001
     return cast("Function", compiled)
+
+
+def part(function: Function) -> Function:
+    """Compile `function` into the kernels that call it, and only there: from Python it is called as it is written.
+
+    A kernel can be called from Python, and so numba makes and optimizes further functions around each. What only other
+    kernels call does without, and is in the cache of these.
+    """
+    given = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    return cast("Function", register_jitable(**given)(function))
 
 
 _held = set[Path]()

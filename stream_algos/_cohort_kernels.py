@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Geometry, box_loss, kernel, widened_range
+from microdata import Geometry, box_loss, kernel, part, widened_range
 from stream_algos._cohort_person_kernels import (
     ask,
     bucket_of,
@@ -102,48 +102,54 @@ from stream_algos._company_kernels import varied
 from stream_algos._held_kernels import NONE, copy
 
 
-@kernel
+@part
 def _contains(
     boxes: NDArray[np.float64], side: int, node: int, lo: NDArray[np.float64], hi: NDArray[np.float64]
 ) -> bool:
-    """Whether a box of a node (the published or the joining one) contains a range of values."""
+    """Whether a box of a node (the published or the joining one) contains a range of values.
+
+    All of it is compared: the processor takes several sides at a time, and need not guess where it could stop.
+    """
+    inside = True
     for attribute in range(len(lo)):
-        if lo[attribute] < boxes[node, side, attribute] or hi[attribute] > boxes[node, side + 1, attribute]:
-            return False
-    return True
+        inside &= lo[attribute] >= boxes[node, side, attribute]
+        inside &= hi[attribute] <= boxes[node, side + 1, attribute]
+    return inside
 
 
-@kernel
-def _lets_in(state: State, node: int, lo: NDArray[np.float64], hi: NDArray[np.float64], least: float) -> bool:
-    """Whether these values may lie in the joining box of a cohort, here or below, that loses no more than this."""
-    return state.sizes[node, LOWEST] <= least and _contains(state.boxes, J_LO, node, lo, hi)
-
-
-@kernel
-def _joinable(state: State, rules: Rules, lo: NDArray[np.float64], hi: NDArray[np.float64]) -> int:
+@part
+def _joinable(
+    nodes: NDArray[np.int64],
+    sizes: NDArray[np.float64],
+    boxes: NDArray[np.float64],
+    root: int,
+    k: int,
+    lo: NDArray[np.float64],
+    hi: NDArray[np.float64],
+) -> int:
     """The cohort of least loss whose joining box contains all these values; NONE where there is none.
 
     Trees are not searched where the least loss cannot be; once there is any cohort, for no longer than so many VISITS.
+    It takes the arrays that it needs, and calls nothing that takes the whole state: handing that over for every node
+    would take longer than all that is done here.
     """
-    nodes, sizes = state.nodes, state.sizes
-    best, least, root, visits = NONE, np.inf, state.meta[ROOT], 0
+    best, least, visits = NONE, np.inf, 0
     stack = np.empty(128, np.int64)
     while root != NONE and (best == NONE or visits < VISITS):
-        visits += 1
-        stack[0], height = root, int(_lets_in(state, root, lo, hi, least))
+        stack[0], height = root, 1
         while height and (best == NONE or visits < VISITS):
             height -= 1
             node = stack[height]
-            if sizes[node, LOWEST] > least:
+            visits += 1
+            if sizes[node, LOWEST] > least or not _contains(boxes, J_LO, node, lo, hi):
                 continue
             near, far = nodes[node, LEFT], nodes[node, RIGHT]
             if near == NONE:
                 loss = sizes[node, LOSS]
                 # Of equal ones the first, in whatever order they are met.
-                if nodes[node, COUNT] + 1 >= rules.k and (loss < least or node < best):
+                if nodes[node, COUNT] + 1 >= k and (loss < least or node < best):
                     best, least = node, loss
                 continue
-            visits += 2
             cut = nodes[node, CUT]
             if lo[cut] + hi[cut] > sizes[node, EDGE]:
                 near, far = far, near
@@ -151,15 +157,14 @@ def _joinable(state: State, rules: Rules, lo: NDArray[np.float64], hi: NDArray[n
                 longer = np.empty(2 * len(stack), np.int64)
                 copy(longer, stack)
                 stack = longer
-            for child in (far, near):  # the side on which a split would put them is searched first
-                if _lets_in(state, child, lo, hi, least):
-                    stack[height] = child
-                    height += 1
+            # The side on which a split would put them is searched first.
+            stack[height], stack[height + 1] = far, near
+            height += 2
         root = nodes[root, AFTER]
     return best
 
 
-@kernel
+@part
 def _enough_codes(state: State, rules: Rules) -> bool:
     """Whether the rows that wait in the pool have as many codes of each condition as a cohort needs."""
     for condition in range(state.tally.shape[0]):
@@ -173,7 +178,7 @@ def _enough_codes(state: State, rules: Rules) -> bool:
     return True
 
 
-@kernel
+@part
 def _due(state: State, out: Output, rules: Rules, until: int, founders: int, reached: int, late: int) -> bool:
     """Suppress the rows up to a position, oldest first; False where one gathers company, or the pool is to be divided.
 
@@ -194,7 +199,7 @@ def _due(state: State, out: Output, rules: Rules, until: int, founders: int, rea
         decided(state, slot)
 
 
-@kernel
+@part
 def _is_busy(state: State, rules: Rules, node: int, since: int) -> bool:
     """Whether k members were seen within the delay: then their rows can be expected to find each other."""
     person, busy = state.nodes[node, HEAD], 0
@@ -206,7 +211,7 @@ def _is_busy(state: State, rules: Rules, node: int, since: int) -> bool:
     return busy >= rules.k
 
 
-@kernel
+@part
 def _moved(
     state: State, out: Output, space: Geometry, rules: Rules, person: int, row: NDArray[np.float64], position: int
 ) -> None:
@@ -238,7 +243,7 @@ def _moved(
     nodes[node, OPEN] = 1
 
 
-@kernel
+@part
 def _pass_known(
     state: State,
     out: Output,
@@ -309,7 +314,7 @@ def _pass_known(
     return index
 
 
-@kernel
+@part
 def _take(
     state: State,
     out: Output,
@@ -334,14 +339,15 @@ def _take(
     if role < MEMBER:  # nobody's member yet
         place, node = wide(persons[person, NODE]), NONE
         if role == GONE:
-            node = _joinable(state, rules, row, row)
+            node = _joinable(nodes, state.sizes, state.boxes, meta[ROOT], rules.k, row, row)
             if node == NONE:
                 place = into_pool(state, person, row)
         else:
             for attribute in range(len(row)):
                 state.hulls[0, place, attribute] = min(state.hulls[0, place, attribute], row[attribute])
                 state.hulls[1, place, attribute] = max(state.hulls[1, place, attribute], row[attribute])
-            node = _joinable(state, rules, state.hulls[0, place], state.hulls[1, place])
+            lo, hi = state.hulls[0, place], state.hulls[1, place]
+            node = _joinable(nodes, state.sizes, state.boxes, meta[ROOT], rules.k, lo, hi)
         copy(state.values[person], row)
         if node == NONE:
             wait(state, person, POOL, position, time, row, codes[index])
@@ -408,7 +414,7 @@ def look_up(state: State, whose: NDArray[np.int64], who: NDArray[np.int64]) -> f
     return read
 
 
-@kernel
+@part
 def _divides(state: State, rules: Rules, founders: int, reached: int) -> bool:
     """Whether something is to be divided before the next row, though nothing is due: a full pool, or cohorts."""
     meta = state.meta

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import kernel
+from microdata import part
 from stream_algos._cohort_state import (
     ASKING,
     BUCKETS,
@@ -42,13 +42,13 @@ from stream_algos._cohort_undo_kernels import note_node
 from stream_algos._held_kernels import NONE, copy
 
 
-@kernel
+@part
 def wide(number: int) -> int:
     """A number out of a table of 32 bits as one of 64: so what it is given to is compiled once."""
     return int(np.int64(number))
 
 
-@kernel
+@part
 def bucket_of(meta: NDArray[np.int64], code: int) -> int:
     """Codes are hashes under a secret key, so nobody can choose them to meet in one bucket."""
     mixed = code ^ (code >> 17)
@@ -56,7 +56,7 @@ def bucket_of(meta: NDArray[np.int64], code: int) -> int:
     return bucket if bucket < meta[BUCKETS] else mixed & meta[MASK]
 
 
-@kernel
+@part
 def _add_bucket(state: State) -> None:
     """The next bucket takes its part of the one that had it so far."""
     persons, buckets, meta = state.persons, state.buckets, state.meta
@@ -74,13 +74,13 @@ def _add_bucket(state: State) -> None:
         meta[MASK] = 2 * meta[MASK] + 1
 
 
-@kernel
+@part
 def is_of(tags: NDArray[np.int64], person: int, whose: NDArray[np.int64], index: int) -> bool:
     """Whether an entry is that of the person of a row: both words of the tag say so."""
     return tags[person, CODE] == whose[index, CODE] and tags[person, MORE] == whose[index, MORE]
 
 
-@kernel
+@part
 def meet(state: State, whose: NDArray[np.int64], index: int) -> int:
     """The entry of the person of a row; a new one, in the pool, for somebody unknown."""
     persons, code = state.persons, whose[index, CODE]
@@ -110,7 +110,7 @@ def meet(state: State, whose: NDArray[np.int64], index: int) -> int:
     return person
 
 
-@kernel
+@part
 def enlist(state: State, person: int, node: int, role: int) -> None:
     """Put somebody into the list of a cohort."""
     persons, nodes = state.persons, state.nodes
@@ -127,7 +127,7 @@ def enlist(state: State, person: int, node: int, role: int) -> None:
         state.meta[MEMBERS] += 1
 
 
-@kernel
+@part
 def ask(state: State, rules: Rules, node: int) -> None:
     """Put a cohort that has grown enough into the line of those that are to be split."""
     count, least = state.nodes[node, COUNT], state.nodes[node, TRY]
@@ -138,7 +138,7 @@ def ask(state: State, rules: Rules, node: int) -> None:
         state.meta[ASKING] += 1
 
 
-@kernel
+@part
 def unlist(state: State, person: int) -> None:
     """Take somebody out of the list of their cohort."""
     persons, node = state.persons, state.persons[person, NODE]
@@ -151,7 +151,7 @@ def unlist(state: State, person: int) -> None:
         persons[after, PREVIOUS] = before
 
 
-@kernel
+@part
 def discount(state: State, person: int) -> None:
     """Somebody is not counted any more."""
     node = state.persons[person, NODE]
@@ -161,7 +161,7 @@ def discount(state: State, person: int) -> None:
         state.nodes[node, READY] -= 1
 
 
-@kernel
+@part
 def into_pool(state: State, person: int, row: NDArray[np.float64]) -> int:
     """Put somebody into the pool, of whom these are all values that were seen; the place there."""
     place = state.meta[POOLED_PERSONS]
@@ -174,7 +174,7 @@ def into_pool(state: State, person: int, row: NDArray[np.float64]) -> int:
     return place
 
 
-@kernel
+@part
 def unpool(state: State, person: int) -> None:
     """Take somebody out of the pool; the last one there gets the place."""
     place = state.persons[person, NODE]
@@ -187,7 +187,7 @@ def unpool(state: State, person: int) -> None:
     copy(state.hulls[1, place], state.hulls[1, last])
 
 
-@kernel
+@part
 def forget(state: State, rules: Rules, now: float) -> None:
     """Forget the next person if they have been silent for too long; who has rows that wait is not."""
     meta, persons = state.meta, state.persons

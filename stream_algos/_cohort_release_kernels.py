@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import kernel
+from microdata import kernel, part
 from stream_algos._cohort_state import (
     BEGIN,
     BEHIND,
@@ -41,13 +41,13 @@ from stream_algos._cohort_undo_kernels import note_node
 from stream_algos._held_kernels import NONE, copy
 
 
-@kernel
+@part
 def word(out: Output) -> np.uint64:
     out.meta[WORDS] += 1
     return out.words[out.meta[WORDS] - 1]
 
 
-@kernel
+@part
 def show(state: State, rules: Rules, person: int, codes: NDArray[np.int32]) -> None:
     """Remember that a person's row leaves with these codes."""
     shown = state.shown[person]
@@ -60,7 +60,7 @@ def show(state: State, rules: Rules, person: int, codes: NDArray[np.int32]) -> N
             shown[place] = codes[condition]
 
 
-@kernel
+@part
 def add(out: Output, position: int, quasi: NDArray[np.float64], index: int) -> None:
     """One more row leaves: its values are at an index. Every row comes by here, so no array is made."""
     row = out.meta[ROWS]
@@ -70,7 +70,7 @@ def add(out: Output, position: int, quasi: NDArray[np.float64], index: int) -> N
     out.meta[ROWS] += 1
 
 
-@kernel
+@part
 def behind(state: State, node: int) -> int:
     """Members of a cohort; nobody, so that nothing leaves, where its joining box reaches beyond the published one."""
     boxes = state.boxes
@@ -83,7 +83,7 @@ def behind(state: State, node: int) -> int:
     return state.nodes[node, COUNT]
 
 
-@kernel
+@part
 def close(state: State, out: Output, node: int, reached: int) -> None:
     """The rows that were added last leave with the published box of a cohort."""
     cluster = out.meta[CLUSTERS]
@@ -102,14 +102,14 @@ def close(state: State, out: Output, node: int, reached: int) -> None:
         state.nodes[node, SHOWN] = 1
 
 
-@kernel
+@part
 def suppress(out: Output, position: int, reached: int) -> None:
     out.suppressed[out.meta[SUPPRESSED], 0] = position
     out.suppressed[out.meta[SUPPRESSED], 1] = reached
     out.meta[SUPPRESSED] += 1
 
 
-@kernel
+@part
 def wait(
     state: State,
     person: int,
@@ -139,7 +139,7 @@ def wait(
     return slot
 
 
-@kernel
+@part
 def decided(state: State, slot: int) -> None:
     """A row waits no longer."""
     person, place = state.slots[slot, PERSON], state.slots[slot, PLACE]
@@ -156,7 +156,7 @@ def decided(state: State, slot: int) -> None:
             state.tally[condition, state.codes[slot, condition]] -= 1
 
 
-@kernel
+@part
 def accompany(state: State, slot: int, node: int) -> None:
     """A waiting row has a cohort now, and waits for rows of others, with the box that the cohort publishes."""
     person = state.slots[slot, PERSON]
@@ -168,7 +168,7 @@ def accompany(state: State, slot: int, node: int) -> None:
     copy(state.covers[slot, 1], state.boxes[node, P_HI])
 
 
-@kernel
+@part
 def oldest(state: State) -> int:
     """Slot of the row that has waited longest, NONE where none waits."""
     meta = state.meta
@@ -180,7 +180,7 @@ def oldest(state: State) -> int:
     return NONE
 
 
-@kernel
+@part
 def waiting_for(state: State, place: int) -> NDArray[np.int64]:
     """Slots of the rows that wait at a place, oldest first."""
     found, count = np.empty(state.meta[WAITING], np.int64), 0
@@ -192,7 +192,7 @@ def waiting_for(state: State, place: int) -> NDArray[np.int64]:
     return found[:count]
 
 
-@kernel
+@part
 def leave(state: State, out: Output, slots: NDArray[np.int64]) -> None:
     """These waiting rows leave, shuffled, with the box that is closed next."""
     first = out.meta[ROWS]
@@ -204,7 +204,7 @@ def leave(state: State, out: Output, slots: NDArray[np.int64]) -> None:
         decided(state, slot)
 
 
-@kernel
+@part
 def let_out(state: State, out: Output, rules: Rules, node: int, slots: NDArray[np.int64], reached: int) -> None:
     """These waiting rows of a cohort leave together."""
     for slot in slots:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Geometry, box_loss, kernel, range_loss, widened_range
+from microdata import Geometry, box_loss, kernel, part, range_loss, widened_range
 from stream_algos._cohort_person_kernels import (
     enlist,
     unlist,
@@ -94,7 +94,7 @@ class Divided(NamedTuple):
     """Scratch space: what persons are ordered by, and the loss of those from each on."""
 
 
-@kernel
+@part
 def _spread(divided: Divided, rules: Rules, order: NDArray[np.int64], turn: int) -> int:
     """How many of these, from the first (turn 1) or the last (-1) on, show the codes together that are asked for."""
     count, missing, stamps = len(order), len(divided.stamps), divided.stamps
@@ -115,7 +115,7 @@ def _spread(divided: Divided, rules: Rules, order: NDArray[np.int64], turn: int)
     return count if missing == 0 else count + 1
 
 
-@kernel
+@part
 def _sort(keys: NDArray[np.float64], order: NDArray[np.int64]) -> None:
     """Sort keys, and with them what they belong to (Shell's sort)."""
     for gap in GAPS:
@@ -127,7 +127,7 @@ def _sort(keys: NDArray[np.float64], order: NDArray[np.int64]) -> None:
             keys[place], order[place] = key, one
 
 
-@kernel
+@part
 def _best_cut(divided: Divided, space: Geometry, rules: Rules, own: NDArray[np.int64]) -> tuple[int, float]:
     """The attribute and the edge of the cut with the least loss over both sides; NONE where none is allowed.
 
@@ -183,7 +183,7 @@ def _best_cut(divided: Divided, space: Geometry, rules: Rules, own: NDArray[np.i
     return (best, edge) if lowest < whole - GAIN else (NONE, 0.0)
 
 
-@kernel
+@part
 def _halve(divided: Divided, space: Geometry, rules: Rules, own: NDArray[np.int64]) -> tuple[int, int, float]:
     """Put those on the left of the best cut first: how many they are, and the cut.
 
@@ -205,7 +205,7 @@ def _halve(divided: Divided, space: Geometry, rules: Rules, own: NDArray[np.int6
     return (left if enough else 0), attribute, edge
 
 
-@kernel
+@part
 def _new_node(state: State) -> int:
     """A cohort of nobody."""
     node = state.meta[NODES]
@@ -218,13 +218,13 @@ def _new_node(state: State) -> int:
     return node
 
 
-@kernel
+@part
 def _later(count: int) -> int:
     """Members at which a cohort that could not be cut is tried again: so the work does not add up."""
     return count + max(1, count // 10)
 
 
-@kernel
+@part
 def _settle(
     state: State,
     out: Output,
@@ -257,7 +257,7 @@ def _settle(
     state.meta[LEAVES] += 1
 
 
-@kernel
+@part
 def _cut_up(state: State, out: Output, space: Geometry, rules: Rules, divided: Divided, top: int) -> None:
     """Divide persons below a node as long as both sides have what is asked for; what is left are cohorts.
 
@@ -291,7 +291,7 @@ def _cut_up(state: State, out: Output, space: Geometry, rules: Rules, divided: D
             height += 1
 
 
-@kernel
+@part
 def _looks_divisible(state: State, space: Geometry, rules: Rules, top: int) -> bool:
     """Whether those who joined a large cohort last show a cut; if not, nobody need look at all the others."""
     count, width = 2 * SAMPLE, state.values.shape[1]
@@ -307,7 +307,7 @@ def _looks_divisible(state: State, space: Geometry, rules: Rules, top: int) -> b
     return _best_cut(divided, space, rules, np.arange(count))[0] != NONE
 
 
-@kernel
+@part
 def _plant(state: State, top: int) -> None:
     """Put a root behind the others: the first trees have the most cohorts, and the smallest boxes."""
     root = state.meta[ROOT]
@@ -320,7 +320,7 @@ def _plant(state: State, top: int) -> None:
     state.nodes[root, AFTER] = top
 
 
-@kernel
+@part
 def _divide(state: State, out: Output, space: Geometry, rules: Rules, top: int) -> None:
     """Divide everybody in the pool, whose rows wait no longer for a cohort, or a cohort."""
     persons, nodes, boxes, meta = state.persons, state.nodes, state.boxes, state.meta
@@ -374,7 +374,7 @@ def _divide(state: State, out: Output, space: Geometry, rules: Rules, top: int) 
         _let_founders_out(state, out, rules, top, waiting)
 
 
-@kernel
+@part
 def _tell_above(state: State, top: int, first: int) -> None:
     """Nodes from a first one on are new below a top: tell all above them their least loss, and where one may join."""
     nodes, boxes, sizes = state.nodes, state.boxes, state.sizes
@@ -421,7 +421,7 @@ def divide(state: State, out: Output, space: Geometry, rules: Rules) -> None:
     meta[NEEDED] = NONE
 
 
-@kernel
+@part
 def _let_founders_out(state: State, out: Output, rules: Rules, top: int, waiting: NDArray[np.int64]) -> None:
     """Rows of the pool leave, those of each new cohort together."""
     starts = np.zeros(state.meta[NODES] - top + 1, np.int64)

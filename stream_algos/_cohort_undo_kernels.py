@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import kernel
+from microdata import kernel, part
 from stream_algos._cohort_state import LASTING, NODE, NOTED, NOTES, ROLE, SEEN, State
 from stream_algos._held_kernels import NONE, copy
 
@@ -32,7 +32,7 @@ def no_entries(room: int, width: int, shown: int) -> Before:
     )
 
 
-@kernel
+@part
 def note_node(state: State, node: int) -> None:
     """A node is about to change: write down what it is, if it is old and this was not done yet.
 

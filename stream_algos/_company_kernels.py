@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Geometry, box_loss, kernel, range_loss, widened_range
+from microdata import Geometry, box_loss, kernel, part, range_loss, widened_range
 from stream_algos._cohort_release_kernels import decided, leave, oldest, suppress, word
 from stream_algos._cohort_state import (
     AT,
@@ -41,7 +41,7 @@ OWN, AGED = 0.25, 0.2
 """How much of the loss of its own box a row is worth, and how much more at the end of its delay: measured on Adult."""
 
 
-@kernel
+@part
 def _meet_codes(state: State, rules: Rules, slot: int, found: NDArray[np.int64]) -> int:
     """Count what a row shows first; how many codes are missing yet, of the condition that misses most."""
     stamps, missing = state.stamps, 0
@@ -54,7 +54,7 @@ def _meet_codes(state: State, rules: Rules, slot: int, found: NDArray[np.int64])
     return missing
 
 
-@kernel
+@part
 def _brings(state: State, rules: Rules, slot: int, found: NDArray[np.int64]) -> bool:
     """Whether a row shows a code that is missing."""
     for condition in range(len(found)):
@@ -64,7 +64,7 @@ def _brings(state: State, rules: Rules, slot: int, found: NDArray[np.int64]) -> 
     return False
 
 
-@kernel
+@part
 def varied(state: State, rules: Rules, slots: NDArray[np.int64]) -> bool:
     """Whether waiting rows show as many codes of each condition as are asked for."""
     found, missing = np.zeros(len(rules.needs), np.int64), 0
@@ -75,7 +75,7 @@ def varied(state: State, rules: Rules, slots: NDArray[np.int64]) -> bool:
     return missing == 0
 
 
-@kernel
+@part
 def _waiting(state: State) -> NDArray[np.int64]:
     """Slots of rows that wait for company, oldest first; of many, some."""
     meta = state.meta
@@ -91,7 +91,7 @@ def _waiting(state: State) -> NDArray[np.int64]:
     return found[:count]
 
 
-@kernel
+@part
 def _nearest(
     state: State,
     space: Geometry,
@@ -124,7 +124,7 @@ def _nearest(
     return best
 
 
-@kernel
+@part
 def _with_further(
     state: State, members: NDArray[np.int64], box: NDArray[np.float64], further: int
 ) -> NDArray[np.int64]:
@@ -152,7 +152,7 @@ def _with_further(
     return together[:count]
 
 
-@kernel
+@part
 def _publish(state: State, out: Output, members: NDArray[np.int64], box: NDArray[np.float64], reached: int) -> None:
     """These rows leave with a box; behind each of them stand the members of its cohort."""
     cluster, behind = out.meta[CLUSTERS], state.slots[members[0], BEHIND]
@@ -167,7 +167,7 @@ def _publish(state: State, out: Output, members: NDArray[np.int64], box: NDArray
     out.starts[out.meta[CLUSTERS]] = out.meta[ROWS]
 
 
-@kernel
+@part
 def _gathered(state: State, out: Output, space: Geometry, rules: Rules, seed: int, reached: int) -> bool:
     """Whether there is such a class; then it leaves."""
     slots, covers, width = state.slots, state.covers, state.covers.shape[2]

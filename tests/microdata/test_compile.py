@@ -149,3 +149,16 @@ def test_a_constant_is_no_reason_to_compile_again() -> None:
 
     assert calls(3) == 12
     assert len(twice.signatures) == 1  # type: ignore[attr-defined]
+
+
+def test_a_part_of_kernels_is_compiled_into_them_and_stays_as_it_is_for_python() -> None:
+    @compiling.part
+    def joined(one: Any, other: Any) -> Any:
+        return one + other
+
+    @compiling.kernel
+    def calls(number: int) -> Any:
+        return joined(number, 1) + joined(number, 2)
+
+    assert calls(3) == 9
+    assert joined("three", "four") == "threefour"  # what is compiled would refuse it, or end the process

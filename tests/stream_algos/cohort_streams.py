@@ -149,8 +149,8 @@ BROKEN = (
     Break(
         "joining by the published box",
         lambda seed: moving_apart(seed, GROWING),
-        "and _contains(state.boxes, J_LO, node, lo, hi)",
-        "and (state.nodes[node, LEFT] != NONE or _contains(state.boxes, P_LO, node, lo, hi))",
+        "or not _contains(boxes, J_LO, node, lo, hi)",
+        "or not (nodes[node, LEFT] != NONE or _contains(boxes, P_LO, node, lo, hi))",
     ),
     Break(
         "counting somebody again who had left",
@@ -218,7 +218,7 @@ def uncompiled(source: Any, **names: Any) -> Any:
     text = source if isinstance(source, str) else Path(source.__file__).read_text(encoding="utf-8")
     made = types.ModuleType("uncompiled")
     made.__dict__.update({**vars(columns), "word": leaving.word, "__name__": "uncompiled", "__file__": __file__})
-    exec(compile(text.replace("@kernel\n", ""), "uncompiled", "exec"), made.__dict__)
+    exec(compile(text.replace("@kernel\n", "").replace("@part\n", ""), "uncompiled", "exec"), made.__dict__)
     made.__dict__.update(names)
     return made
 
