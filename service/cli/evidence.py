@@ -13,6 +13,7 @@ import typer
 from microdata import DataError
 from service.cli.options import Overwrite
 from service.cli.output import progress_bar, say, say_json, say_table, warn
+from service.cli.stream_topics import registry_of
 from service.cli.targets import check_targets
 from service.evidence import (
     Bounds,
@@ -88,7 +89,8 @@ def verify_command(
             read_settings_file(settings_file)
             reached = bootstrap is not None or settings_file is not None
             broker = connect(kafka_settings(bootstrap, client)) if reached else None
-            checks = list(verify_stretch(filed, file, given, broker, progress))
+            registry = registry_of(loaded) if broker and loaded else None
+            checks = list(verify_stretch(filed, file, given, broker, registry=registry, progress=progress))
         else:
             checks = list(verify(filed, given, progress))
     differing = [one for one in checks if one.outcome == "differs"]
@@ -142,16 +144,17 @@ def topic(
     output_of(loaded)
     read_settings_file(settings_file)
     with progress_bar() as progress:
-        made = gather_stretch(
-            loaded, connect(kafka_settings(bootstrap, client)), bounds, by="command line", progress=progress
-        )
+        broker = connect(kafka_settings(bootstrap, client))
+        registry = registry_of(loaded)
+        made = gather_stretch(loaded, broker, bounds, by="command line", registry=registry, progress=progress)
     filing.file(made)
     stretch, found = made["parts"]["stretch"], made["parts"]["audited"]
     rows = "" if found.get("unread") else f", {found['rows']} rows in {found['classes']} classes"
     say(f"{stretch['records']} records of {stretch['topic']}{rows}; evidence is in {out}, its hash is {made['hash']}")
-    if loaded.format.output.binary:
-        warn(f"warning: records in {loaded.format.output.type} were hashed and not audited")
-    elif stretch["records"] and not found["holds"]:
+    if found.get("unread") and stretch["records"]:
+        warn("there are records that this policy does not write: they were hashed and could not be audited")
+        raise typer.Exit(GUARANTEE_FAILED)
+    if stretch["records"] and not found["holds"]:
         warn("what any reader can check does not hold: portcullis evidence show tells it")
         raise typer.Exit(GUARANTEE_FAILED)
 

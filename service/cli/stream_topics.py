@@ -25,7 +25,7 @@ _REACH_SECONDS = 10.0
 def read_output(client: Client, policy: Policy, lines: Path, progress: Progress) -> list[int]:
     """Write what left as lines, and tell the second in which each of them did."""
     topic = output_of(policy)
-    left, ticks = LeftRecords(policy.route(_registry(policy))), list[int]()
+    left, ticks = LeftRecords(policy.route(registry_of(policy))), list[int]()
     with lines.open("wb") as out:
         for batch in _batches(client, topic, progress):
             out.writelines(left.line(value or b"") + b"\n" for value in batch.values)
@@ -39,7 +39,7 @@ def read_input(client: Client, policy: Policy, progress: Progress) -> Events:
     """The events in the order of their time; those that the policy refuses are left out."""
     stream = policy.stream
     assert stream is not None, "its output was read"
-    codec = decoder_of(policy.route(_registry(policy)), MAX_EVENT_BYTES, LARGEST_MESSAGE, PersonKey.random())
+    codec = decoder_of(policy.route(registry_of(policy)), MAX_EVENT_BYTES, LARGEST_MESSAGE, PersonKey.random())
     parts, times = [], []
     for batch in _batches(client, stream.input, progress):
         events = codec.decode(batch)
@@ -59,7 +59,8 @@ def read_input(client: Client, policy: Policy, progress: Progress) -> Events:
     return Events.merged(placed, [])
 
 
-def _registry(policy: Policy) -> Registry | None:
+def registry_of(policy: Policy) -> Registry | None:
+    """Where the schemas of a policy's topics are, if they have any."""
     return Registry(settings_of(RegistrySettings, {})) if policy.format.needs_registry else None
 
 

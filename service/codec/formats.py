@@ -53,11 +53,6 @@ class TopicFormat:
     register: bool = True
     """Whether a schema that the subject does not have is registered there."""
 
-    @property
-    def binary(self) -> bool:
-        """Whether nobody reads its records without their schema."""
-        return self.type in _BINARY
-
     def identity(self) -> Any:
         """What makes two of them the same: a name, or all that is said beyond it."""
         said = {key: value for key, value in asdict(self).items() if value not in {None, True}}

@@ -44,6 +44,11 @@ class LeftRecords:
         self._texts = {*route.schema.public} if of_json and self._names else set[str]()
         """Public values that are texts of JSON."""
 
+    @property
+    def clusters(self) -> bool:
+        """Whether a record is a cluster, or a part of one."""
+        return self._route.emit == "clusters"
+
     def line(self, value: bytes) -> bytes:
         """One record, without the end of the line."""
         if self._side.type not in {AVRO, PROTOBUF}:

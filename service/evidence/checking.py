@@ -102,8 +102,8 @@ def same_audit(filed: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[Che
         return
     bounded = own.get("persons") == "at least" and not own.get("faults")
     if (bounded or own.get("unread")) and filed.get("holds") is False:
-        why = "the published file alone only bounds how many persons it is about" if bounded else "it has no rows"
-        yield Check("the guarantee", "not checked", f"{why}; it was checked when it was made")
+        alone = "the published file alone only bounds how many persons it is about; it was checked when it was made"
+        yield Check("the guarantee", "not checked", alone if bounded else "there are no rows that can be read")
     else:
         yield Check("the guarantee", "differs", "it does not hold for what is published now")
 

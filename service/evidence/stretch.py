@@ -20,13 +20,14 @@ from typing import Any, BinaryIO
 import orjson
 
 from microdata import DataError, Progress, silent
-from service.codec import LeftRecords
+from service.codec import LeftRecords, Route
 from service.evidence.checking import Check, Given, same, same_audit, verify_form
 from service.evidence.filing import filed, kind_of, read, sealed
 from service.evidence.gathering import assumed, audited, limits_of_stream
 from service.evidence.signing import is_signed
 from service.kafka import Client, Partition, reach
 from service.policy import Policy, PolicyError, PolicyProblem
+from service.registry import Registry
 
 MOST_RECORDS = 5_000_000
 MOST_BYTES = 4 << 30
@@ -63,6 +64,8 @@ class _Read:
     size: int = 0
     first: int | None = None
     last: int | None = None
+    unread: bool = False
+    """Whether a record is none that the policy writes."""
     parts: dict[str, list[int]] = field(default_factory=dict)
     """Of each cluster in several parts, how many of them are missing, and behind that the numbers of their records."""
 
@@ -72,9 +75,15 @@ class _Read:
 
 
 def gather_stretch(
-    policy: Policy, client: Client, bounds: Bounds, *, by: str, progress: Progress = silent
+    policy: Policy,
+    client: Client,
+    bounds: Bounds,
+    *,
+    by: str,
+    registry: Registry | None = None,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Evidence of what the output topic of a policy holds between these bounds."""
+    """Evidence of what the output topic of a policy holds between these bounds; the registry has its schemas."""
     topic = output_of(policy)
     reach(client.servers, _REACH_SECONDS)
     with closing(client.admin()) as admin:
@@ -94,7 +103,7 @@ def gather_stretch(
                 )
             ranges[number] = start, max(high, start)
         lines = folder / "left.jsonl"
-        found = _read(reader, topic, ranges, bounds, policy, lines, progress)
+        found = _read(reader, topic, ranges, bounds, policy.route(registry), lines, progress)
         checked = _audited(policy, lines, found, progress)
     before = {} if bounds.after is None else {"hash": bounds.after["hash"], "file": bounds.after_name}
     stretch = {
@@ -114,13 +123,8 @@ def gather_stretch(
         before=before,
         published={"sha256": found.hashes},
         audited=checked,
-        words={"assumed": assumed(policy), "limits": [*_not_audited(policy), *_COUNTED, *limits_of_stream(policy)]},
+        words={"assumed": assumed(policy), "limits": [*_COUNTED, *limits_of_stream(policy)]},
     )
-
-
-def _not_audited(policy: Policy) -> Iterator[str]:
-    if policy.format.output.binary:
-        yield f"Records in {policy.format.output.type} are named by their hash and were not audited."
 
 
 def output_of(policy: Policy) -> str:
@@ -158,13 +162,13 @@ def _read(
     topic: str,
     ranges: Mapping[int, tuple[int, int]],
     bounds: Bounds,
-    policy: Policy,
+    route: Route,
     lines: Path,
     progress: Progress,
 ) -> _Read:
     """Hash the records of each partition, and write their clusters and rows as lines."""
     found, total = _Read(), sum(end - start for start, end in ranges.values())
-    left = LeftRecords(policy.route())
+    left = LeftRecords(route)
     with lines.open("wb") as out:
         for number, (start, end) in sorted(ranges.items()):
             digest, begin, stop = hashlib.sha256(), None, end
@@ -180,7 +184,7 @@ def _read(
                 found.records, found.size = found.records + 1, found.size + len(value)
                 found.note(timestamp)
                 _check_size(found, topic)
-                _write_line(policy, left, value, out, found)
+                _write_line(left, value, out, found)
                 progress("reading", found.records, total)
             first = start if bounds.since is None else stop if begin is None else begin
             found.ranges[str(number)], found.hashes[str(number)] = [first, stop], digest.hexdigest()
@@ -201,12 +205,14 @@ def _check_size(found: _Read, topic: str) -> None:
         raise DataError(f"topic {topic!r}: the stretch has more than {limit}; take a shorter one with --to")
 
 
-def _write_line(policy: Policy, left: LeftRecords, value: bytes, out: BinaryIO, found: _Read) -> None:
+def _write_line(left: LeftRecords, value: bytes, out: BinaryIO, found: _Read) -> None:
     """A record as a line. Parts are noted: a cluster of which some are missing is cut by the stretch."""
-    if policy.format.output.binary:
+    try:
+        line = left.line(value) + b"\n"
+    except DataError:
+        found.unread = True  # what cannot be read is filed by its hash, and nothing is claimed about it
         return
-    line = left.line(value) + b"\n"
-    if b'"parts"' in line and policy.stream is not None and policy.stream.emit == "clusters":
+    if b'"parts"' in line and left.clusters:
         message = _message(line)
         parts = message.get("parts")
         if isinstance(parts, int):
@@ -226,7 +232,7 @@ def _message(line: bytes) -> dict[str, Any]:
 
 def _audited(policy: Policy, lines: Path, found: _Read, progress: Progress) -> dict[str, Any]:
     """What an audit of the lines finds, without clusters that the stretch cuts through."""
-    if policy.format.output.binary:
+    if found.unread:
         return {"holds": False, "unread": True, "cut": 0}
     cut = [records for missing, *records in found.parts.values() if missing]
     if cut:
@@ -239,16 +245,27 @@ def _audited(policy: Policy, lines: Path, found: _Read, progress: Progress) -> d
 
 
 def verify_stretch(
-    evidence: Mapping[str, Any], path: Path, given: Given, client: Client | None, progress: Progress = silent
+    evidence: Mapping[str, Any],
+    path: Path,
+    given: Given,
+    client: Client | None,
+    *,
+    registry: Registry | None = None,
+    progress: Progress = silent,
 ) -> Iterator[Check]:
     """Everything that can be done again: its form, its records as they are now, and all stretches before it."""
     yield from verify_form(evidence, given)
-    yield from _topic(evidence, path.name, given.policy, client, progress)
+    yield from _topic(evidence, path.name, given.policy, client, registry, progress)
     yield from _chain(evidence, path, given)
 
 
 def _topic(
-    evidence: Mapping[str, Any], name: str, policy: Policy | None, client: Client | None, progress: Progress
+    evidence: Mapping[str, Any],
+    name: str,
+    policy: Policy | None,
+    client: Client | None,
+    registry: Registry | None,
+    progress: Progress,
 ) -> Iterator[Check]:
     parts, about = evidence["parts"], "the records of the topic"
     ranges = ranges_of(parts["stretch"], name)
@@ -277,7 +294,7 @@ def _topic(
                 yield Check(about, "differs", "the topic is shorter than what was filed")
                 return
         lines = folder / "left.jsonl"
-        found = _read(reader, topic, ranges, Bounds(), policy, lines, progress)
+        found = _read(reader, topic, ranges, Bounds(), policy.route(registry), lines, progress)
         yield same(about, parts["published"].get("sha256"), found.hashes)
         yield from same_audit(parts["audited"], _audited(policy, lines, found, progress))
 

@@ -12,6 +12,8 @@ from service.kafka import KafkaSettings, Partition, connect
 from service.ports import free_port
 from tests.service.cli.cli_world import CITIES, ITEMS, MARK, POLICY, table_text
 from tests.service.cli.evidence_world import refiled
+from tests.service.cli.written_topics import Written
+from tests.service.registry.fake_registry import FakeRegistry
 
 pytestmark = pytest.mark.kafka
 STREAM = "stream: {input: raw, output: safe, emit: clusters, start: earliest}\n"
@@ -175,17 +177,43 @@ def test_a_cluster_in_parts_is_one_and_one_that_is_cut_does_not_count(world: Any
 
 
 @pytest.mark.parametrize("name", ["avro", "protobuf"])
-def test_what_has_a_schema_is_hashed_and_said_to_be_unaudited(world: Any, name: str) -> None:
+def test_what_has_a_schema_is_audited_as_json_is(world: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.publish(0, world.lines)
+    assert world.topic("json.json").exit_code == 0
+    world.made_anew()
+    with FakeRegistry() as registry:
+        written = Written(name, world.home, registry)
+        monkeypatch.setenv("PORTCULLIS_REGISTRY_URL", registry.url)
+        world.publish(0, [written.left(line) for line in world.lines])
+        assert world.topic("filed.json").exit_code == 0
+        assert world.verified("filed.json")[0] == 0
+        assert "safe-value" not in registry.subjects, "who looks registers nothing"
+        ours, theirs = (json.loads((world.home / file).read_text())["parts"] for file in ("filed.json", "json.json"))
+        assert ours["audited"] == theirs["audited"]
+        assert ours["words"]["limits"] == theirs["words"]["limits"]
+
+        small = json.loads(world.lines[0])
+        small["rows"] = small["rows"][:2]
+        world.publish(1, [written.left(json.dumps(small).encode())])
+        assert world.topic("small.json", "--from", day(1)).exit_code == 1
+        assert json.loads((world.home / "small.json").read_text())["parts"]["audited"]["findings"][0]["failing"] == 1
+
+        world.publish(2, [b"\0\0\0\0\x63whatever", written.left(world.lines[0])])
+        result = world.topic("strange.json", "--from", day(2))
+        assert (result.exit_code, "records that this policy does not write" in result.stderr) == (1, True)
+        filed = json.loads((world.home / "strange.json").read_text())["parts"]
+        assert (filed["audited"]["holds"], filed["stretch"]["records"]) == (False, 2), "nothing is claimed"
+        assert world.verified("strange.json")[1]["the guarantee"] == "not checked"
+
+
+def test_without_its_registry_what_has_a_schema_is_not_filed(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = (world.home / "policy.yaml").read_text()
-    (world.home / "policy.yaml").write_text(policy.replace("emit: clusters", f"emit: clusters, format: {name}"))
-    world.publish(0, [b"\0\0\0\0\1whatever", b"\0\0\0\0\1parts"])
-    result = world.topic("filed.json")
-    assert (result.exit_code, f"records in {name} were hashed and not audited" in result.stderr) == (0, True)
-    filed = json.loads((world.home / "filed.json").read_text())["parts"]
-    assert any("were not audited" in one for one in filed["words"]["limits"])
-    assert not filed["audited"]["holds"], "nothing is claimed"
-    status, outcomes = world.verified("filed.json")
-    assert (status, outcomes["the guarantee"]) == (0, "not checked")
+    (world.home / "policy.yaml").write_text(policy.replace("emit: clusters", "emit: clusters, format: avro"))
+    world.publish(0, [b"\0\0\0\0\1whatever"])
+    assert world.topic("e.json").exit_code == 77, "none is named"
+    monkeypatch.setenv("PORTCULLIS_REGISTRY_URL", f"http://127.0.0.1:{free_port()}")
+    assert world.topic("e.json").exit_code == 69, "it is away"
+    assert not (world.home / "e.json").exists()
 
 
 def test_nothing_published_is_filed_as_nothing(world: Any) -> None:
