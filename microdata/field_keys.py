@@ -22,12 +22,26 @@ from microdata.columns import plain, texts
 from microdata.errors import DataError
 from microdata.progress import Progress, silent
 from microdata.sampling import file_chunks
+from microdata.sketch import ERROR, DistinctSketch
 from microdata.sources import reading
 
 MOST_FIELDS = 256
+MOST_ROWS = 10_000_000
+"""Rows that are kept, unless more or fewer are asked for."""
 MOST_CELLS = 1 << 28
 """Rows × fields that are kept: 2 GB of keys."""
 _DONE_OF = 1000
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Values of the fields of more rows than are kept; in the order of their names."""
+
+    rows: int
+    distinct: tuple[int, ...]
+    errors: tuple[float, ...]
+    """Each count is this near to the true one, as a share of it, with 95 % confidence; 0 where it is exact."""
+    missing: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,27 +59,34 @@ class FieldKeys:
     """Whether these are all rows of the file."""
     misshapen: int = 0
     """Rows that could not be read."""
+    counted: Counted | None = None
+    """The same fields over all rows that were read, where these are more."""
 
     def __len__(self) -> int:
         return len(self.keys[0]) if self.keys else 0
 
 
-def read_fields(path: str | Path, rows: int = 10_000_000, progress: Progress = silent) -> FieldKeys:
-    """The first rows of a table file of any format, all of its fields."""
-    path, gathered, misshapen, whole = Path(path), FieldGatherer(), 0, True
+def read_fields(path: str | Path, rows: int | None = None, progress: Progress = silent) -> FieldKeys:
+    """The first rows of a table file of any format, all of its fields.
+
+    Without a number of rows, of those that there is no room for values are counted to the end of the file.
+    """
+    path, gathered, misshapen = Path(path), FieldGatherer(), 0
     with reading(path):
         for chunk, lost, share in file_chunks(path):
             misshapen += lost
-            room = max(min(rows, gathered.most_rows(chunk.num_columns)) - gathered.rows, 0)
+            room = max(min(rows or MOST_ROWS, gathered.most_rows(chunk.num_columns)) - gathered.rows, 0)
             whole = chunk.num_rows <= room
             # Slicing a table without columns would give it rows.
             gathered.add(chunk if whole else chunk.slice(0, room))
             progress("reading", int(share * _DONE_OF), _DONE_OF)
+            if not whole and rows is not None:
+                return gathered.fields(whole=False, misshapen=misshapen)
             if not whole:
-                break
+                gathered.add(chunk.slice(room), keep=False)
         if not gathered.rows:
             raise DataError("there are no rows")
-        return gathered.fields(whole=whole, misshapen=misshapen)
+        return gathered.fields(whole=gathered.counted == gathered.rows, misshapen=misshapen)
 
 
 @dataclass
@@ -75,18 +96,21 @@ class _Field:
     rows: int = 0
     missing: int = 0
     readable: bool = True
+    sketch: DistinctSketch = field(default_factory=DistinctSketch)
+    there: int = 0
+    """Rows with a value, those that were only counted among them."""
 
 
 class FieldGatherer:
     """Takes columns chunk by chunk; what a chunk lacks is missing there."""
 
     def __init__(self) -> None:
-        self.rows = 0
+        self.rows = self.counted = 0
         self._nothing = np.uint64(secrets.randbits(64))
         self._fields: dict[str, _Field] = {}
 
-    def add(self, chunk: pa.Table) -> None:
-        """The next rows; fields of structs by their dotted names."""
+    def add(self, chunk: pa.Table, *, keep: bool = True) -> None:
+        """The next rows; fields of structs by their dotted names. They are kept, or their values are only counted."""
         while any(pa.types.is_struct(one.type) for one in chunk.schema):
             chunk = chunk.flatten()
         for name, column in zip(chunk.column_names, chunk.columns, strict=True):
@@ -94,8 +118,9 @@ class FieldGatherer:
                 if len(self._fields) == MOST_FIELDS:
                     raise DataError(f"there are more than {MOST_FIELDS} fields")
                 self._fields[name] = _Field()
-            self._take(self._fields[name], plain(column))
-        self.rows += chunk.num_rows
+            self._take(self._fields[name], plain(column), keep=keep)
+        self.rows += chunk.num_rows if keep else 0
+        self.counted += chunk.num_rows
 
     def most_rows(self, fields: int = 0) -> int:
         """Rows that there is room for, with so many fields or those that were seen."""
@@ -113,7 +138,15 @@ class FieldGatherer:
             not_read=tuple(name for name, one in self._fields.items() if not one.readable),
             whole=whole,
             misshapen=misshapen,
+            counted=self._counted(list(read.values())) if self.counted > self.rows else None,
         )
+
+    def _counted(self, fields: Sequence[_Field]) -> Counted:
+        """A row without a value has one more, as in the keys."""
+        lacking = [self.counted - one.there for one in fields]
+        distinct = (one.sketch.count + (missing > 0) for one, missing in zip(fields, lacking, strict=True))
+        errors = (0.0 if one.sketch.exact else ERROR for one in fields)
+        return Counted(self.counted, tuple(distinct), tuple(errors), tuple(lacking))
 
     def _pad(self, one: _Field) -> None:
         """Rows before this that did not have the field."""
@@ -121,12 +154,13 @@ class FieldGatherer:
         one.parts.append(np.full(gap, self._nothing))
         one.rows, one.missing = one.rows + gap, one.missing + gap
 
-    def _take(self, one: _Field, column: pa.Array) -> None:
+    def _take(self, one: _Field, column: pa.Array, *, keep: bool) -> None:
         if pa.types.is_nested(column.type):
             one.readable = False
         if not one.readable:
             return
-        self._pad(one)
+        if keep:
+            self._pad(one)
         if not len(column):
             return
         encoded = column.dictionary_encode(null_encoding="encode")
@@ -139,9 +173,13 @@ class FieldGatherer:
         own = np.where(absent, self._nothing, _keys(shown, one.secrets))
         indices = encoded.indices
         places = np.frombuffer(indices.buffers()[1], np.int32)[indices.offset : indices.offset + len(indices)]
-        one.parts.append(own[places])
-        one.rows += len(column)
-        one.missing += int(absent[places].sum())
+        lacking = int(absent[places].sum())
+        one.sketch.add(own[~absent])
+        one.there += len(column) - lacking
+        if keep:
+            one.parts.append(own[places])
+            one.rows += len(column)
+            one.missing += lacking
 
 
 def _joined(parts: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:

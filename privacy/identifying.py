@@ -49,6 +49,8 @@ class FieldRisk:
 
     name: str
     distinct: int
+    distinct_error: float
+    """The number of values is this near to the true one, as a share of it, with 95 % confidence; 0 if exact."""
     missing: float
     """Share of the rows without a value."""
     alone: float
@@ -89,6 +91,8 @@ class Identifying:
     """What identifies in a data set."""
 
     rows: int
+    counted: int
+    """Rows over which values were counted: those, or more."""
     population: int | None
     """People that the bounds are about."""
     share: float
@@ -128,6 +132,7 @@ def identifying(
     together = looking.everything()
     return Identifying(
         rows=len(data),
+        counted=data.counted.rows if data.counted else len(data),
         population=looking.population,
         share=share,
         size=size,
@@ -180,8 +185,13 @@ class _Single:
 
     name: str
     keys: NDArray[np.uint64]
-    missing: int
+    missing: float
+    """Share of the rows."""
+    counted: int
+    """Values in all rows that were counted."""
+    error: float
     distinct: int
+    """Values in the rows that are looked at."""
     alone: float
 
 
@@ -208,11 +218,7 @@ class _Looking:
         self._limit = np.uint64(_ALL if self.rate == 1 else int(self.rate * 2.0**64))
         self._persons = _persons(data, person)
         nothing = np.zeros(self.count, np.uint64)
-        singles = [
-            _Single(name, keys, missing, *self._by_itself(nothing, keys))
-            for name, keys, missing in zip(data.names, data.keys, data.missing, strict=True)
-            if name != person
-        ]
+        singles = [self._single(data, place, nothing) for place, name in enumerate(data.names) if name != person]
         self._every = {one.name: one for one in singles}
         self._determined = {one.name: tuple(self._determined_by(one)) for one in singles}
         self._same = dict(self._twins())
@@ -225,9 +231,14 @@ class _Looking:
         for place in self._telling:
             self._sum_of_all += self.singles[place].keys
 
-    def _by_itself(self, nothing: NDArray[np.uint64], keys: NDArray[np.uint64]) -> tuple[int, float]:
+    def _single(self, data: FieldKeys, place: int, nothing: NDArray[np.uint64]) -> _Single:
+        name, keys, known = data.names[place], data.keys[place], data.counted
         distinct, alone = _alone(nothing, keys, self._persons)
-        return distinct, alone / max(self.count, 1)
+        missing, rows = data.missing[place], max(self.count, 1)
+        own: tuple[float, int, float] = missing / rows, distinct, 0.0
+        if known:
+            own = known.missing[place] / max(known.rows, 1), known.distinct[place], known.errors[place]
+        return _Single(name, keys, *own, distinct, alone / rows)
 
     def search(self, effort: int, progress: Progress) -> tuple[tuple[SetRisk, ...], tuple[SetRisk, ...], int]:
         """Minimal identifying sets, those that come closest, and the size up to which the search is complete."""
@@ -298,7 +309,7 @@ class _Looking:
     def _bound(self, chosen: Sequence[_Single]) -> float | None:
         if self.population is None or any(one.alone >= KNOWN for one in chosen):
             return None
-        return unique_share(math.prod(one.distinct for one in chosen), self.population)
+        return unique_share(math.prod(one.counted for one in chosen), self.population)
 
     def everything(self) -> SetRisk:
         """All fields that do not identify by themselves."""
@@ -329,8 +340,9 @@ class _Looking:
             among = place is not None and one.alone < self.share
             yield FieldRisk(
                 name=name,
-                distinct=one.distinct,
-                missing=one.missing / max(self.count, 1),
+                distinct=one.counted,
+                distinct_error=one.error,
+                missing=one.missing,
                 alone=one.alone,
                 falls=max(together - self._all_but(place).alone, 0.0) if among else None,
                 sets=sum(name in found.fields for found in sets),

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from microdata import FieldKeys, read_fields
+from microdata.field_keys import MOST_ROWS, Counted
 from privacy import FieldRisk
 from service.cli.output import progress_bar, say, say_json, say_table, warn
 from service.kafka.flags import Bootstrap, ClientName, SettingsFile, kafka_settings
@@ -34,14 +35,25 @@ def risk(
         int | None, typer.Option(min=1, max=10**12, help="People that the table could be about; adds a bound for them.")
     ] = None,
     rows: Annotated[
-        int, typer.Option(min=1, max=2**31 - 1, help="Look at this many rows of a table, the first ones.")
-    ] = 10_000_000,
+        int | None,
+        typer.Option(
+            min=1,
+            max=2**31 - 1,
+            help=f"Look at this many rows of a table, the first ones; without, at {MOST_ROWS:,} and values are "
+            "counted over all.",
+            show_default=False,
+        ),
+    ] = None,
     topic: Annotated[
         str | None, typer.Option(help="Topic to look at: JSON objects, or what the registry has a schema of.")
     ] = None,
     sample: Annotated[
         int, typer.Option(min=1, max=10_000_000, help="Look at this many records of a topic, the newest ones.")
     ] = 100_000,
+    read: Annotated[
+        int,
+        typer.Option(min=1, max=10**10, help="Count values over this many records of a topic, the newest ones."),
+    ] = 1_000_000,
     bootstrap: Bootstrap = None,
     client: ClientName = None,
     settings_file: SettingsFile = None,
@@ -60,7 +72,7 @@ def risk(
             from service.kafka import connect  # noqa: PLC0415
 
             read_settings_file(settings_file)
-            data = topic_fields(connect(kafka_settings(bootstrap, client)), topic or "", sample, progress)
+            data = topic_fields(connect(kafka_settings(bootstrap, client)), topic or "", sample, read, progress)
         rating = rate(
             data, roles=roles, person=person, share=share, size=size, population=population, progress=progress
         )
@@ -84,12 +96,19 @@ def _limits(data: FieldKeys, rating: Rating, which: str) -> Iterator[str]:
     found = rating.found
     if not data.whole:
         yield f"only the {which} {len(data)} rows were looked at; with more of them, fewer are unique"
+    if data.counted:
+        yield f"values were counted over {data.counted.rows} rows{_about_counts(data.counted)}"
     if data.misshapen:
         yield f"{data.misshapen} rows could not be read and were left out"
     if data.not_read:
         yield f"fields with lists or the like were not looked at: {', '.join(data.not_read)}"
     if found.complete < found.size:
         yield f"there are too many sets: all of up to {found.complete} fields were looked at, of larger ones only some"
+
+
+def _about_counts(counted: Counted) -> str:
+    error = max(counted.errors, default=0.0)
+    return f"; numbers with ~ are within {error:.1%} of the true ones, with 95 % confidence" if error else ""
 
 
 def _say(data: FieldKeys, rating: Rating) -> None:
@@ -111,7 +130,7 @@ def _line(one: FieldRisk, rating: Rating) -> tuple[str, ...]:
     return (
         one.name,
         *role,
-        f"{one.distinct}",
+        f"{'~' if one.distinct_error else ''}{one.distinct}",
         f"{one.missing:.1%}",
         f"{one.alone:.1%}",
         falls,

@@ -35,6 +35,10 @@ class _Newest:
 
     def batches(self) -> Iterator[RecordBatch]:
         """The records, one partition after the other."""
+        return (batch for batch, _ in self.parted(0))
+
+    def parted(self, newest: int) -> Iterator[tuple[RecordBatch, int]]:
+        """The same; with each batch the offset where so many of the newest begin in its partition."""
         reach(self.client.servers, _REACH_SECONDS)
         with closing(self.client.admin()) as admin:
             partitions = admin.describe_topic(self.topic).partitions
@@ -42,9 +46,10 @@ class _Newest:
             for number in range(partitions):
                 partition = Partition(self.topic, number)
                 low, high = reader.watermarks(partition)
-                start = max(low, high - -(-self.sample // partitions))
+                start, begin = (max(low, high - -(-count // partitions)) for count in (self.sample, newest))
                 self.whole = self.whole and start == low
-                yield from reader.read(partition, start, high, _SECONDS)
+                for batch in reader.read(partition, start, high, _SECONDS):
+                    yield batch, begin
 
     def nothing(self) -> DataError:
         """What to say where there is no record to look at."""
@@ -60,22 +65,20 @@ def topic_records(topic: str) -> TopicRecords:
     return undescribed(topic, Registry(settings) if settings.url is not None else None)
 
 
-def topic_fields(client: Client, topic: str, sample: int, progress: Progress) -> FieldKeys:
-    """Every field of the newest records, as keys."""
-    newest, gathered, other = _Newest(client, topic, sample), FieldGatherer(), 0
+def topic_fields(client: Client, topic: str, sample: int, read: int, progress: Progress) -> FieldKeys:
+    """Every field of the newest records, as keys; of more records that are read, how many values there are."""
+    newest, gathered, other = _Newest(client, topic, max(sample, read)), FieldGatherer(), 0
     columns = topic_records(topic).columns
-    for batch in newest.batches():
-        values = [value for value in batch.values if value is not None]
-        table, taken = columns.read(values)
-        other += int((~taken).sum())
-        gathered.add(table)
-        progress("reading", gathered.rows, sample)
-        if gathered.rows >= gathered.most_rows():
-            newest.whole = False
-            break
+    for batch, begin in newest.parted(sample):
+        before = int(np.searchsorted(batch.offsets, begin))
+        for keep, values in ((False, batch.values[:before]), (True, batch.values[before:])):
+            table, taken = columns.read([value for value in values if value is not None])
+            other += int((~taken).sum())
+            gathered.add(table, keep=keep and gathered.rows < gathered.most_rows())
+        progress("reading", gathered.counted, newest.sample)
     if not gathered.rows:
         raise newest.nothing()
-    return gathered.fields(whole=newest.whole, misshapen=other)
+    return gathered.fields(whole=newest.whole and gathered.rows == gathered.counted, misshapen=other)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from microdata import DataError, field_keys, read_fields
 from microdata.field_keys import MOST_FIELDS, FieldGatherer
+from microdata.sketch import ERROR, KEPT
 
 VALUES = st.one_of(st.none(), st.text(max_size=4), st.sampled_from(["a", "b", "ab", "ba", ""]))
 
@@ -106,3 +107,26 @@ def test_a_chunk_without_rows_adds_none() -> None:
     keys = found.keys[0].tolist()
     assert keys[0] == keys[1] == keys[4]
     assert keys[2] == keys[3] == keys[5] != keys[0]
+
+
+def test_rows_that_are_not_kept_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "some.csv"
+    path.write_text("one,two\n" + "".join(f"{row % 7},{row if row % 5 else ''}\n" for row in range(100)))
+    assert read_fields(path).counted is None, "they were all kept"
+    monkeypatch.setattr(field_keys, "MOST_ROWS", 30)
+    made = read_fields(path)
+    assert (len(made), made.whole, made.counted and made.counted.rows) == (30, False, 100)
+    # A row without a value has one more, as where all rows are looked at.
+    assert made.counted == field_keys.Counted(100, (7, 81), (0.0, 0.0), (0, 20))
+    assert read_fields(path, rows=40).counted is None, "who asks for so many rows does not wait for the rest"
+
+
+def test_beyond_what_a_sketch_keeps_the_error_is_told() -> None:
+    gathered = FieldGatherer()
+    rows = KEPT + 5
+    gathered.add(pa.table({"few": ["a"] * rows, "many": range(rows)}), keep=False)
+    gathered.add(pa.table({"few": ["b"], "many": [0]}))
+    counted = gathered.fields().counted
+    assert counted is not None
+    assert (counted.rows, counted.distinct[0], counted.errors) == (rows + 1, 2, (0.0, ERROR))
+    assert counted.distinct[1] == pytest.approx(rows, rel=3 * ERROR)

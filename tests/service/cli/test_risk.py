@@ -129,6 +129,11 @@ def test_only_the_newest_records_of_a_topic_are_read(portcullis: Any, orders: An
     rows = json.loads(result.stdout)["rows"]
     assert 90 <= rows < 100, "the last of each partition are no objects"
     assert f"only the newest {rows} rows" in result.stderr
+    assert "values were counted over 300 rows" in result.stderr
+    assert {one["name"]: one["distinct"] for one in json.loads(result.stdout)["fields"]}["age"] == 50
+    few = portcullis("risk", "--topic", "orders.raw", "--bootstrap", orders, "--json", "--sample", "100", "--read", "1")
+    assert "values were counted" not in few.stderr
+    assert json.loads(few.stdout)["counted"] == rows
 
 
 @pytest.mark.kafka
@@ -136,7 +141,7 @@ def test_what_is_kept_of_a_topic_is_bounded(portcullis: Any, orders: Any, monkey
     monkeypatch.setattr(field_keys, "MOST_CELLS", 300)
     result = portcullis("risk", "--topic", "orders.raw", "--bootstrap", orders, "--json")
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["rows"] < 300
+    assert json.loads(result.stdout)["rows"] < json.loads(result.stdout)["counted"] == 300
     assert "rows were looked at" in result.stderr
 
 
