@@ -54,7 +54,7 @@ from privacy.population import (
     zayatz,
 )
 from privacy.raising import Raised, Raising, raising
-from privacy.reconstruction import Reconstruction, reconstruction
+from privacy.reconstruction import CountTable, Reconstruction, reconstruction
 from privacy.risk import Risk, Risks, risks, risks_before
 from privacy.timing import Left, Watch
 from privacy.trials import TRIALS, Rate, Trial, least_risk, trials
@@ -84,6 +84,7 @@ __all__ = [
     "CategoryValueWeight",
     "CategoryWeight",
     "ChanceOfK",
+    "CountTable",
     "DeltaDisclosure",
     "Disclosure",
     "Distinct",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,6 +44,13 @@ def anonymize(
             "what these give away. May be given several times."
         ),
     ] = None,
+    counts_file: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Counts that you also publish, as they are to be, rounded or noisy: columns are quasi-identifiers, a "
+            "sensitive attribute and `count`. The report solves for single rows. May be given several times."
+        ),
+    ] = None,
     evidence: Evidence = None,
     sign: Sign = None,
     overwrite: Overwrite = False,
@@ -51,12 +59,16 @@ def anonymize(
     warn_of_seed(seed)
     filing = Signing.of(evidence, sign)
     targets = {"--out": out, "--report": report, "--html": html, **filing.targets()}
-    outside = _outside(population, counts or [])
-    everybody = {"the population": outside.population} if isinstance(outside.population, Path) else {}
-    check_targets({"the table": table, "the policy": policy, **everybody}, targets, overwrite=overwrite)
+    outside = replace(_outside(population, counts or []), count_files=counts_file or [])
+    beside = {f"the counts {path.name}": path for path in outside.count_files}
+    if isinstance(outside.population, Path):
+        beside["the population"] = outside.population
+    check_targets({"the table": table, "the policy": policy, **beside}, targets, overwrite=overwrite)
     loaded = load_policy(policy, purpose=purpose)
     if outside and not (report or html or evidence):
-        raise typer.BadParameter("--population and --counts are for a report: say where with --report or --html")
+        raise typer.BadParameter(
+            "--population, --counts and --counts-file are for a report: say where with --report or --html"
+        )
     problems = list(loaded.data.check_outside(outside, loaded.schema))
     if problems:
         raise PolicyError(problems)

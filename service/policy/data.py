@@ -165,9 +165,11 @@ class Outside:
     """The people that a table was drawn from: a file of them, or how many they are."""
     counts: Sequence[Sequence[str]] = ()
     """Fields over whose combinations sensitive values are counted, in tables that are to be published too."""
+    count_files: Sequence[Path] = ()
+    """Such tables as they are to be published, rounded or noisy."""
 
     def __bool__(self) -> bool:
-        return self.population is not None or bool(self.counts)
+        return self.population is not None or bool(self.counts) or bool(self.count_files)
 
 
 class DataKind(ABC):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from microdata import Publication, Table
-from privacy import Journalist, Reconstruction, population_risk, reconstruction, trials
+from privacy import CountTable, Journalist, Reconstruction, population_risk, reconstruction, trials
 from privacy import Trial as MeasuredTrial
 from service.report.sections import AmongPeople, CountsBeside, Population, Trial
 
@@ -51,18 +51,23 @@ def _among(found: Journalist) -> AmongPeople:
     )
 
 
-def beside(publication: Publication, counts: Sequence[Sequence[str]]) -> list[CountsBeside]:
-    """What counts over these fields give away beside the table."""
-    return [_beside(one, counts) for one in reconstruction(publication, counts)]
+def beside(
+    publication: Publication, counts: Sequence[Sequence[str]], tables: Sequence[CountTable] = ()
+) -> list[CountsBeside]:
+    """What counts give away beside the table: over these fields as they are, and those of somebody's tables."""
+    return [_beside(one, counts, tables) for one in reconstruction(publication, counts, tables)]
 
 
-def _beside(one: Reconstruction, counts: Sequence[Sequence[str]]) -> CountsBeside:
+def _beside(one: Reconstruction, counts: Sequence[Sequence[str]], tables: Sequence[CountTable]) -> CountsBeside:
+    own = [table.fields for table in tables if table.attribute == one.attribute]
     return CountsBeside(
         attribute=one.attribute,
-        counts=[list(fields) for fields in counts],
+        counts=[list(fields) for fields in (*counts, *own)],
+        off=one.off,
         rows=one.rows,
         guessed_alone=one.guessed_alone,
         guessed=one.guessed,
         certain_alone=one.certain_alone,
         certain=one.certain,
+        wrong=one.wrong,
     )

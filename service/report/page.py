@@ -215,18 +215,22 @@ def population_card(population: Population) -> str:
 
 def beside_card(found: list[CountsBeside]) -> str:
     """Reconstruction from counts."""
-    named_counts = "; ".join(", ".join(fields) for fields in found[0].counts)
+    named_counts = "; ".join(", ".join(fields) or "nothing" for fields in found[0].counts)
     lines = [
         bar
         for one in found
         for bar in (
             Bar(f"{one.attribute}: guessed right", (one.guessed_alone, one.guessed)),
             Bar(f"{one.attribute}: as good as certain", (one.certain_alone, one.certain)),
+            *([Bar(f"{one.attribute}: seems so and is not", (0.0, one.wrong))] if one.wrong else []),
         )
     ]
+    off = max(one.off for one in found)
+    about = f", which are off by {number(off)} on the average," if off else ""
     return card(
         "Counts beside the table",
-        f"Whoever also has the counts of each sensitive value by {named_counts} can solve for single rows: shares of "
+        f"Whoever also has the counts of each sensitive value by {named_counts}{about} can solve for single rows (a "
+        "linear program that misses the counts by the least): shares of "
         f"{number(found[0].rows)} rows whose value comes out.",
         bars(lines, ("the table alone", "with the counts")),
     )

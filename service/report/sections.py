@@ -231,12 +231,14 @@ class CountsBeside(Section):
     """What counts that are published beside the table give away, of one sensitive attribute. Shares of the rows."""
 
     attribute: str
-    counts: list[list[str]] = Field(description="fields whose combinations are counted")
+    counts: list[list[str]] = Field(description="fields by which it is counted")
+    off: float = Field(0.0, description="what the counts are off by on the average; 0 where they are exact")
     rows: int = Field(description="that were looked at")
     guessed_alone: float = Field(description="values guessed right from the table alone")
     guessed: float = Field(description="the same with the counts")
     certain_alone: float = Field(description="rows whose value is as good as certain from the table alone")
     certain: float = Field(description="the same with the counts")
+    wrong: float = Field(0.0, description="rows for which another value seems as certain, because the counts are off")
 
 
 class Learnt(Section):

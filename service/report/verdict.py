@@ -138,14 +138,20 @@ def _controlled(tried: Sequence[Trial]) -> Iterator[Line]:
 
 def _counts(found: Sequence[CountsBeside]) -> Iterator[Line]:
     """Counts that are to be published beside the table."""
-    worst = max(found, key=lambda one: one.certain, default=None)
+    worst = max(found, key=_told_by_counts, default=None)
     if worst is not None:
-        told = worst.certain - worst.certain_alone
+        wrong = f"; as many as {percent(worst.wrong)} seem certain and are not" if worst.wrong else ""
         got = (
             f"with them, {worst.attribute} is as good as certain for {percent(worst.certain)} of the rows "
-            f"({percent(worst.certain_alone)} without)."
+            f"({percent(worst.certain_alone)} without{wrong}), and {percent(worst.guessed)} are guessed right "
+            f"({percent(worst.guessed_alone)} without)."
         )
-        yield Line("look" if told > TOLD else "good", "Counts beside it", got)
+        yield Line("look" if _told_by_counts(worst) > TOLD else "good", "Counts beside it", got)
+
+
+def _told_by_counts(one: CountsBeside) -> float:
+    """Rows that counts make certain; who cannot tell these from others that seem so has that much less."""
+    return one.certain - one.wrong - one.certain_alone
 
 
 def _lost(report: TableReport) -> Line:
@@ -172,7 +178,7 @@ def _changes(report: TableReport, worst: Exposed | None) -> Iterator[str]:
         return
     if worst is not None and gain(worst) > FAR:
         yield f"Against {named(worst)}: ask for {_HELPS[worst.attack]}."
-    if any(one.certain - one.certain_alone > TOLD for one in report.beside):
+    if any(_told_by_counts(one) > TOLD for one in report.beside):
         yield "Publish those counts by fewer or coarser fields, or not at all."
     best = best_raise(report.loss)
     if best is not None:

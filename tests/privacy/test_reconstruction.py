@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import linprog
 
 from microdata import Category, Hierarchy, Number, PersonSource, Publication, Schema, Table
-from privacy import reconstruction
-from privacy.reconstruction import CERTAIN, _solve
+from privacy import CountTable, reconstruction
+from privacy._decoding_kernels import decode
 
 ILL = Category("ill", Hierarchy.flat(["no", "yes"]))
 
@@ -40,18 +40,101 @@ def forced(groupings: Any, values: Any) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_a_linear_program_is_certain_of_is_found(seed: int) -> None:
+def test_what_a_linear_program_is_certain_of_is_found_and_nothing_else(seed: int) -> None:
     random = np.random.default_rng(seed)
-    values = random.integers(0, 2, 24)
-    groupings = [np.arange(24) // 6, random.integers(0, 8, 24), random.integers(0, 7, 24)]
-    chances = _solve(groupings, values, 2)[np.arange(24), values]
-    known = forced(groupings, values)
-    assert (chances[known] >= CERTAIN).all()
-    # Whatever can be both has a chance of both.
-    assert (chances[~known] < 0.999).all()
-    for groups in groupings:
-        sums = np.bincount(groups, _solve(groupings, values, 2)[:, 1])
-        assert sums == pytest.approx(np.bincount(groups, values), abs=0.05)
+    ill = random.integers(0, 2, 24)
+    ages, sexes, classes = random.integers(0, 12, 24), random.integers(0, 2, 24), np.arange(24) // 6
+    published = publication(ages, sexes, ill, classes)
+    (found,) = reconstruction(published, [["age"], ["sex"]])
+    assert found.certain == pytest.approx(forced([classes, ages, sexes], ill).mean())
+    assert (found.rows, found.off) == (24, 0)
+    assert found.guessed >= found.certain
+
+
+def least(starts: Any, regions: Any, known: Any, hard: Any) -> float:
+    """The least sum that is missing, by scipy: of two values only the chance of the second is solved for."""
+    cells, soft = len(starts) - 1, np.flatnonzero(~hard)
+    rows = np.zeros((len(known), cells))
+    for cell in range(cells):
+        rows[regions[starts[cell] : starts[cell + 1]], cell] += 1
+    missing = np.eye(len(soft))
+    above, below = np.hstack([rows[soft], -missing]), np.hstack([-rows[soft], -missing])
+    found = linprog(
+        np.concatenate([np.zeros(cells), np.ones(len(soft))]),
+        A_ub=np.vstack([above, below]),
+        b_ub=np.concatenate([known[soft, 1], -known[soft, 1]]),
+        A_eq=np.hstack([rows[hard], np.zeros((hard.sum(), len(soft)))]),
+        b_eq=known[hard, 1],
+        bounds=[(0, 1)] * cells + [(0, None)] * len(soft),
+    )
+    return float(found.fun)
+
+
+@pytest.mark.parametrize(("seed", "noise"), [(0, 0.0), (1, 0.7), (2, 2.0)])
+def test_noisy_counts_are_missed_by_no_more_than_a_linear_program_misses_them(seed: int, noise: float) -> None:
+    random, rows = np.random.default_rng(seed), 80
+    values = random.integers(0, 2, rows)
+    groupings = [np.arange(rows) // 8, *(random.integers(0, 8, rows) for _ in range(6))]
+    known, regions, before = [], [], 0
+    for place, groups in enumerate(groupings):
+        ones = np.bincount(groups, values, groups.max() + 1)
+        if place:
+            ones = np.round(ones + noise * random.standard_normal(len(ones)))
+        # Only the second value is counted but in classes.
+        zeros = np.bincount(groups) - ones if not place else np.full(len(ones), np.nan)
+        known.append(np.stack([zeros, ones], axis=1))
+        regions.append(groups + before)
+        before += len(ones)
+    sums, hard = np.concatenate(known), np.arange(before) < len(known[0])
+    starts, flat = np.arange(rows + 1) * len(groupings), np.stack(regions, axis=1).ravel().astype(np.int32)
+    first = (known[0] / known[0].sum(axis=1, keepdims=True))[groupings[0]]
+    chances, _ = decode(starts, flat, np.ones(rows), sums, hard, first, 0.03, 3_000, 1e-7)
+    own = np.zeros(len(sums))
+    np.add.at(own, flat, np.repeat(chances[:, 1], len(groupings)))
+    assert chances.sum(axis=1) == pytest.approx(np.ones(rows))
+    assert own[hard] == pytest.approx(sums[hard, 1], abs=0.01)
+    assert np.abs(own - sums[:, 1])[~hard].sum() == pytest.approx(least(starts, flat, sums, hard), rel=0.01, abs=0.05)
+    if not noise:
+        assert (chances[np.arange(rows), values] > 0.95).mean() > 0.9, "so many exact sums leave nothing open"
+
+
+def by_age(ages: Any, ill: Any, off: float, step: int = 1) -> CountTable:
+    """How many are ill in each few years of age."""
+    low = np.arange(0, 100, step, dtype=float)
+    ones = np.array(
+        [sum(value for age, value in zip(ages, ill, strict=True) if one <= age < one + step) for one in low]
+    )
+    sizes = np.ones(len(low), np.int64)
+    return CountTable(
+        "ill", ("age",), low[:, None], low[:, None] + step - 1, sizes, ones + off * (-1) ** np.arange(len(low))
+    )
+
+
+def test_counts_of_a_file_are_as_good_as_counts_by_fields_and_noise_takes_from_them() -> None:
+    random = np.random.default_rng(5)
+    ages, sexes, ill = random.integers(0, 100, 400), random.integers(0, 2, 400), random.integers(0, 2, 400)
+    published = publication(ages, sexes, ill, np.argsort(np.argsort(ages + 100 * random.random(400))) // 10)
+    (by_fields,) = reconstruction(published, [["age"]])
+    (exact,) = reconstruction(published, [], [by_age(ages, ill, 0)])
+    assert (exact.off, exact.certain_alone) == (0, by_fields.certain_alone)
+    assert exact.certain == pytest.approx(by_fields.certain, abs=0.02)
+    noisy, coarse = (
+        reconstruction(published, [], [one])[0] for one in (by_age(ages, ill, 3), by_age(ages, ill, 0, 50))
+    )
+    assert noisy.off == 3
+    assert exact.guessed > noisy.guessed + 0.05
+    assert exact.guessed > coarse.guessed + 0.05
+    assert exact.wrong == 0
+    assert noisy.wrong == pytest.approx(noisy.certain, abs=0.1), "what noise makes certain is right and wrong by chance"
+
+
+def test_a_value_that_nobody_has_and_a_box_that_nobody_is_in_are_counts_too() -> None:
+    published = publication([20, 30], [0, 0], [1, 1], [0, 0])
+    nobody = CountTable(
+        "ill", ("age",), np.array([[20.0], [90]]), np.array([[20.0], [95]]), np.array([0, 1]), np.zeros(2)
+    )
+    (found,) = reconstruction(published, [], [nobody])
+    assert (found.rows, found.off, found.certain) == (2, 0, 1)
 
 
 def test_counts_by_age_tell_what_classes_hide() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from microdata import DataError, PersonSource, Progress, Schema, Table, read_sample, read_table, silent
+from service.kinds.records.counts import read_counts
 from service.kinds.records.tables import AnonymizedTable
 from service.policy import Policy, PolicyProblem
 from service.policy.data import Outside
@@ -25,17 +26,19 @@ def report_against(
         known = outside.population
         people = known if isinstance(known, int) else _people(known, policy.schema, progress)
         changes["population"] = population_of(result.publication, people)
-    if outside.counts:
-        changes["beside"] = beside(result.publication, outside.counts)
+    if outside.counts or outside.count_files:
+        tables = [read_counts(path, policy.schema) for path in outside.count_files]
+        changes["beside"] = beside(result.publication, outside.counts, tables)
     return report.model_copy(update=changes)
 
 
 def wrong_counts(schema: Schema, outside: Outside) -> Iterator[PolicyProblem]:
     """What is wrong with the counts that are asked for."""
     quasi = [one.name for one in schema.quasi]
-    if outside.counts and not schema.sensitive:
+    declared = len(outside.counts) + len(outside.count_files)
+    if declared and not schema.sensitive:
         yield PolicyProblem("table.counts", "there is no sensitive attribute to count")
-    if len(outside.counts) > MOST_COUNTS:
+    if declared > MOST_COUNTS:
         yield PolicyProblem("table.counts", f"there are more than {MOST_COUNTS} tables of counts")
     for fields in outside.counts:
         if not fields or not set(fields) <= set(quasi):

@@ -1,6 +1,8 @@
 """What others may have beside a table: the population it was drawn from, and counts."""
 
+import csv
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,61 @@ def test_counts_beside_a_table_are_attacked(anonymized: Any, shop: Path) -> None
     assert "Counts beside the table" in page
     assert "Publish those counts by fewer or coarser fields" in page
     assert MARK not in page + result.output
+
+
+def counted(shop: Path, off: int) -> str:
+    """How often each item was bought at each age, and in each region in all, as a file; off by so much."""
+    with (shop / "table.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    ages = Counter((row["age"], "World", row["item"]) for row in rows)
+    regions = Counter(("[0, 120]", row["city"], row["item"]) for row in rows)
+    counts = [(*key, count + off * (-1) ** place) for place, (key, count) in enumerate({**ages, **regions}.items())]
+    lines = [f'"{age}",{city},{item},{count}' for age, city, item, count in counts]
+    return "\n".join(["age,city,item,count", *lines, '"[0, 120]",World,lamp,'])
+
+
+def test_counts_as_they_are_to_be_published_are_attacked(anonymized: Any, shop: Path) -> None:
+    (shop / "counts.csv").write_text(counted(shop, 0))
+    result = anonymized("--counts-file", shop / "counts.csv", "--evidence", shop / "e.json")
+    assert result.exit_code == 0, result.output
+    (exact,) = json.loads((shop / "report.json").read_text())["beside"]
+    assert (exact["counts"], exact["off"], exact["wrong"]) == ([["age", "city"]], 0, 0)
+    assert exact["certain"] > exact["certain_alone"]
+    assert json.loads((shop / "e.json").read_text())["parts"]["reported"]["beside"] == [exact]
+    assert "Publish those counts by fewer or coarser fields" in (shop / "report.html").read_text()
+    (shop / "counts.csv").write_text(counted(shop, 4))
+    assert anonymized("--counts-file", shop / "counts.csv", "--overwrite").exit_code == 0
+    (noisy,) = json.loads((shop / "report.json").read_text())["beside"]
+    assert (noisy["off"], noisy["guessed"] < exact["guessed"]) == (4, True)
+    page = (shop / "report.html").read_text()
+    assert "off by 4 on the average" in page
+    assert "guessed right" in page
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("age,count\n20,3\n", "one of item, and count"),
+        ("age,item\n20,lamp\n", "one of item, and count"),
+        ("age,item,note,count\n20,lamp,x,3\n", "must be some of age, city"),
+        (f"age,item,count\n20,lamp,3\n{MARK},lamp,3\n", "count 2, age:"),
+        (f"age,item,count\n20,{MARK},3\n", "count 1, item:"),
+        (f"age,item,count\n20,lamp,{MARK}\n", "count 1, count:"),
+        ("age,item,count\n20,lamp,inf\n", "count 1, count:"),
+        ("age,item,count\n,lamp,1\n", "count 1, age:"),
+        ("age,item,count\n20,lamp\n20,lamp,1\n", "another number of cells"),
+        ("age,item,count\n" + "20,lamp,1\n" * 10_001, "more than 10,000 counts"),
+    ],
+)
+def test_counts_that_are_not_understood_are_told_without_a_value(
+    anonymized: Any, shop: Path, text: str, expected: str
+) -> None:
+    (shop / "counts.csv").write_text(text)
+    result = anonymized("--counts-file", shop / "counts.csv")
+    assert result.exit_code in {1, 2}
+    assert expected in " ".join(result.stderr.split())
+    assert MARK not in result.output
+    assert not (shop / "safe.csv").exists()
 
 
 @pytest.mark.parametrize(
