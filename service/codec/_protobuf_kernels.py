@@ -2,7 +2,7 @@
 
 A schema is a program: of each message on the way to declared fields the fields that matter. Of the declared ones it is
 noted what is there last and where; everything else is passed over by what is said of it in front. A record that ends
-inside of a value is not taken, nor one that holds a group, or a declared field that is written as another type is.
+inside of a value is not taken, nor one that holds a declared field that is written as another type is.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from service.codec._found import Found
 
 NOTHING, MESSAGE, BYTES, WHOLE, WHOLE32, UNSIGNED32, SIGNED, SIGNED32, BOOLEAN, FIXED, FIXED32, SFIXED32 = range(12)
 FLOAT, DOUBLE = 12, 13
-VARINT, EIGHT_BYTES, LENGTH, FOUR_BYTES = 0, 1, 2, 5
+VARINT, EIGHT_BYTES, LENGTH, GROUP, GROUP_END, FOUR_BYTES = 0, 1, 2, 3, 4, 5
 """How a value is written."""
 VALUE, DEFAULT = 0, 1
 """What there is of a field."""
 _HALF = np.uint64(0xFFFFFFFF)
 _KEY, _LONGEST_PATH = 16, 11
+_DEEPEST = 64
+"""Groups inside of each other."""
 
 
 class Program(NamedTuple):
@@ -91,6 +93,8 @@ def _record(
             at += 8
         elif wire == FOUR_BYTES:
             at += 4
+        elif wire == GROUP:
+            at = _group(data, at, stop, number)
         else:
             return False
         if at < 0 or at > stop:
@@ -136,6 +140,44 @@ def _record(
                 if kind == FIXED32:
                     begin &= 0xFFFFFFFF
         found.begins[target, row] = begin
+
+
+@kernel
+def _group(data: NDArray[np.uint8], at: int, stop: int, number: np.int64) -> int:
+    """Where a group ends, the mark behind it included; -1 where it does not."""
+    open_groups, depth = np.empty(_DEEPEST, np.int64), 0
+    open_groups[0] = number
+    while True:
+        tag, at = _varint(data, at, stop)
+        if at < 0 or tag > _HALF or tag < np.uint64(8):
+            return -1
+        inner, wire = np.int64(tag >> np.uint64(3)), np.int64(tag & np.uint64(7))
+        if wire == GROUP_END:
+            if inner != open_groups[depth]:
+                return -1
+            if depth == 0:
+                return at
+            depth -= 1
+        elif wire == GROUP:
+            depth += 1
+            if depth == _DEEPEST:
+                return -1
+            open_groups[depth] = inner
+        elif wire == LENGTH:
+            size, at = _varint(data, at, stop)
+            if at < 0 or size > np.uint64(stop - at):
+                return -1
+            at += int(np.int64(size))
+        elif wire == VARINT:
+            _, at = _varint(data, at, stop)
+            if at < 0:
+                return -1
+        elif wire in (EIGHT_BYTES, FOUR_BYTES):
+            at += 8 if wire == EIGHT_BYTES else 4
+        else:
+            return -1
+        if at > stop:
+            return -1
 
 
 @kernel

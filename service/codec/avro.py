@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from microdata import PersonKey, Reason, Schema, SchemaError
 from service.codec import avro_schema
 from service.codec._avro_kernels import decimals, scan
 from service.codec._found import Found, nothing_found
-from service.codec.avro_schema import AvroSchemaError, Plan, Type, arrow_type
+from service.codec.avro_schema import AvroSchemaError, Default, Plan, Type, arrow_type
 from service.codec.binary_records import (
     BinaryDecoder,
     BinaryReader,
@@ -177,14 +177,15 @@ class AvroReader(BinaryReader[int, Plan]):
 
     def layers(self, name: str, place: int, data: Bytes, found: Found, plan: Plan) -> list[pa.Array]:
         """The values of a field, a column for each type that they may have."""
-        choices = plan.choices.get(name)
-        if choices is None:
-            return [_constant(avro_schema.default_of(self._reader, name), found.choice.shape[1])]
         layers: list[pa.Array] = []
-        for number, one in enumerate(choices):
+        for number, one in enumerate(plan.choices.get(name, ())):
             there = found.choice[place] == number
+            if isinstance(one, Default):
+                layers.append(_constant(one, there))
+                continue
             begins, ends = np.where(there, found.begins[place], 0), np.where(there, found.ends[place], 0)
-            layers += _columns(one, data, begins, ends, found.numbers[place], there)
+            numbers = np.where(there, found.numbers[place], 0.0)
+            layers += _columns(one, data, begins, ends, numbers, there)
         return layers or [pa.nulls(found.choice.shape[1])]
 
 
@@ -250,11 +251,9 @@ def _columns(
         yield pa.array(begins.astype(_WIDTHS[one.name]), mask=absent)
 
 
-def _constant(default: tuple[Type, Any] | None, rows: int) -> pa.Array:
-    """The same value in every row, as a schema writes its defaults; nothing where it is not of its type."""
-    if default is None:
-        return pa.nulls(rows)
-    one, value = default
+def _constant(default: Default, there: NDArray[np.bool_]) -> pa.Array:
+    """The same value in these rows, as a schema writes its defaults; nothing where it is not of its type."""
+    one, value = default.type, default.value
     kind = arrow_type(one)
     try:
         if one.logical == "decimal":
@@ -267,5 +266,5 @@ def _constant(default: tuple[Type, Any] | None, rows: int) -> pa.Array:
         else:
             column = pa.array([value], kind)
     except (pa.ArrowException, TypeError, ValueError, AttributeError, ArithmeticError):
-        return pa.nulls(rows)
-    return column.take(pa.array(np.zeros(rows, np.int64)))
+        return pa.nulls(len(there))
+    return column.take(pa.array(np.zeros(len(there), np.int64), mask=~there))

@@ -6,8 +6,8 @@ A schema comes from a registry or a file, so it may be anything: whatever is not
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,8 @@ _PLAIN = {
 }
 _OTHERS = {"array", "map", "record", "error", "enum", "fixed"}
 _MOST_TYPES = 20_000
+_DEEPEST = 100
+"""Types inside of each other; no record is read that goes down so far."""
 _MOST_SIZE = 1 << 20
 MOST_DIGITS = 18
 """Of a decimal."""
@@ -65,6 +67,8 @@ class Type:
     size: int = 0
     """Of a fixed type."""
     symbols: tuple[str, ...] = ()
+    default: str | None = None
+    """Of an enumeration: what stands in for symbols that it does not have."""
     digits: tuple[int, int] = (0, 0)
     """Precision and scale of a decimal."""
     inner: list[Type] = field(default_factory=list)
@@ -109,11 +113,20 @@ class _Parser:
     def __init__(self, names: dict[str, Type]) -> None:
         self._names = names
         self._types = 0
+        self._depth = 0
 
     def type_of(self, given: Any, space: str) -> Type:
         self._types += 1
+        self._depth += 1
         if self._types > _MOST_TYPES:
             raise AvroSchemaError(f"has more than {_MOST_TYPES} types")
+        if self._depth > _DEEPEST:
+            raise AvroSchemaError("is nested too deeply")
+        found = self._type_of(given, space)
+        self._depth -= 1
+        return found
+
+    def _type_of(self, given: Any, space: str) -> Type:
         if isinstance(given, str):
             return self._named(given, space)
         if isinstance(given, list):
@@ -164,6 +177,7 @@ class _Parser:
                 if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
                     raise AvroSchemaError("has an enumeration without symbols")
                 made.kind, made.symbols = ENUM, tuple(symbols)
+                made.default = given["default"] if given.get("default") in symbols else None
                 return made
         fields = given.get("fields")
         if not isinstance(fields, list):
@@ -242,12 +256,20 @@ def arrow_type(one: Type) -> pa.DataType | None:
 
 
 @dataclass(frozen=True, eq=False)
+class Default:
+    """What stands in for a field that a record's schema does not have, as the reader's schema writes it."""
+
+    type: Type
+    value: Any
+
+
+@dataclass(frozen=True, eq=False)
 class Plan:
     """How records of one schema are read for declared fields."""
 
     program: Program
-    choices: Mapping[str, list[Type]]
-    """What the value of each declared field may be; those that the schema has."""
+    choices: Mapping[str, list[Type | Default]]
+    """What the value of each declared field may be; those that there may be something of."""
 
 
 class _Assembler:
@@ -258,36 +280,62 @@ class _Assembler:
         self._nodes: list[list[int]] = []
         self._inner: list[list[int]] = []
         self._passed_over: dict[int, int] = {}
-        self.choices: dict[str, list[Type]] = {}
+        self.choices: dict[str, list[Type | Default]] = {}
 
-    def add(self, one: Type, below: Mapping[str, str]) -> int:
-        """The node of a type in which these fields are looked for, by their path in it; '' is the type itself."""
+    def add(self, one: Type, below: Mapping[str, str], reader: Type | None) -> int:
+        """The node of a type in which these fields are looked for, by their path in it; '' is the type itself.
+
+        Paths have the names of the reader's schema, of which `reader` is the type in the same place.
+        """
         if not below and id(one) in self._passed_over:
             return self._passed_over[id(one)]
-        number = len(self._nodes)
-        self._nodes.append([one.kind, one.size or len(one.symbols), -1, -1])
-        self._inner.append([])
+        number = self._node(one.kind, one.size or len(one.symbols))
         if not below:
             self._passed_over[id(one)] = number
         name = below.get("")
+        if one.kind == UNION:
+            self._inner[number] = [
+                self.add(each, below if name or each.kind == RECORD else {}, reader) for each in one.inner
+            ]
+            return number
         if name is not None:
-            # Not where it is inside of a union: then each branch is its own choice.
             below = {}
-            if one.kind == UNION:
-                self._inner[number] = [self.add(each, {"": name}) for each in one.inner]
-                return number
-            self._nodes[number][2] = self._numbers[name]
-            if one.kind != NULL:
-                self._nodes[number][3] = len(self.choices.setdefault(name, []))
-                self.choices[name].append(one)
+            self._nodes[number][2:] = self._numbers[name], -1 if one.kind == NULL else self._choice(name, one, reader)
         if one.kind == RECORD:
-            inner = [self.add(each.type, _inside(below, each.name)) for each in one.fields]
-        elif one.kind == UNION:
-            inner = [self.add(each, below if each.kind == RECORD else {}) for each in one.inner]
+            self._inner[number] = self._record(one, below, _as_read(one, reader))
         else:
-            inner = [self.add(each, {}) for each in one.inner]
-        self._inner[number] = inner
+            self._inner[number] = [self.add(each, {}, None) for each in one.inner]
         return number
+
+    def _node(self, kind: int, size: int, field: int = -1, choice: int = -1) -> int:
+        self._nodes.append([kind, size, field, choice])
+        self._inner.append([])
+        return len(self._nodes) - 1
+
+    def _choice(self, name: str, one: Type | Default, reader: Type | None = None) -> int:
+        if isinstance(one, Type) and one.kind == ENUM:
+            own = _as_read(one, reader)
+            if own is not None and own.default is not None:
+                known = tuple(each if each in own.symbols else own.default for each in one.symbols)
+                one = replace(one, symbols=known)
+        self.choices.setdefault(name, []).append(one)
+        return len(self.choices[name]) - 1
+
+    def _record(self, one: Type, below: Mapping[str, str], reader: Type | None) -> list[int]:
+        """The nodes inside of a record; what it lacks takes no byte, where the reader has a default for it."""
+        called = _called(one, {path.partition(".")[0] for path in below}, reader)
+        inner = []
+        for each in one.fields:
+            own = called.get(each.name)
+            read = None if own is None or reader is None else _field(reader, own)
+            inside = {} if own is None else _inside(below, own)
+            inner.append(self.add(each.type, inside, None if read is None else read.type))
+        there = set(called.values())
+        for path, name in below.items():
+            default = None if reader is None or path.partition(".")[0] in there else default_of(reader, path)
+            if default is not None:
+                inner.append(self._node(NULL, 0, self._numbers[name], self._choice(name, default)))
+        return inner
 
     def program(self) -> Program:
         kinds, sizes, fields, choices = np.array(self._nodes, np.int64).reshape(-1, 4).T
@@ -308,26 +356,30 @@ def _inside(below: Mapping[str, str], name: str) -> dict[str, str]:
     return found
 
 
+def _called(one: Type, wanted: Iterable[str], reader: Type | None) -> dict[str, str]:
+    """Of a record's fields those that are wanted, with the names by which they are; none that the reader lacks."""
+    names, found = {each.name for each in one.fields}, []
+    for name in wanted:
+        own = None if reader is None else _field(reader, name)
+        called = (name,) if reader is None else () if own is None else (name, *own.aliases)
+        there = next((each for each in called if each in names), None)
+        if there is not None:
+            found.append((there != name, there, name))
+    # A name goes before an alias.
+    return {there: name for _, there, name in sorted(found, reverse=True)}
+
+
+def _as_read(one: Type, reader: Type | None) -> Type | None:
+    """What the reader's schema has in the place of a type with a name: the same name, or the first of its kind."""
+    alike = [] if reader is None else [each for each in reader.choices() if each.kind == one.kind]
+    return next((each for each in alike if each.own_name() == one.own_name()), alike[0] if alike else None)
+
+
 def plan(writer: Type, fields: Sequence[str], reader: Type | None = None) -> Plan:
-    """How records of the writer's schema are read; fields may have another name there that the reader's knows."""
+    """How records of the writer's schema are read, as the reader's understands them."""
     assembler = _Assembler(fields)
-    assembler.add(writer, {_path_in(writer, name, reader): name for name in fields})
+    assembler.add(writer, {name: name for name in fields}, reader)
     return Plan(assembler.program(), assembler.choices)
-
-
-def _path_in(writer: Type, name: str, reader: Type | None) -> str:
-    """The path of a declared field in the writer's schema: the names there, where the reader's calls them aliases."""
-    there, here, path = [writer], reader, []
-    for part in name.split("."):
-        names = {each.name for one in there for each in one.fields}
-        own = next((each for each in here.fields if each.name == part), None) if here is not None else None
-        called = part
-        if part not in names and own is not None:
-            called = next((alias for alias in own.aliases if alias in names), part)
-        path.append(called)
-        there = [one for each in there for f in each.fields if f.name == called for one in f.type.choices()]
-        here = next((one for one in own.type.choices() if one.kind == RECORD), None) if own is not None else None
-    return ".".join(path)
 
 
 def find(record: Type, name: str) -> list[Type]:
@@ -338,7 +390,7 @@ def find(record: Type, name: str) -> list[Type]:
     return there
 
 
-def default_of(record: Type, name: str) -> tuple[Type, Any] | None:
+def default_of(record: Type, name: str) -> Default | None:
     """The type and value of a (dotted) field that is not there, where the schema has a default for it."""
     *path, last = name.split(".")
     given: Any = MISSING
@@ -356,7 +408,7 @@ def default_of(record: Type, name: str) -> tuple[Type, Any] | None:
     if own is None or given is MISSING or given is None:
         return None
     # The default of a union is of its first branch.
-    return next(((one, given) for one in own.type.choices()), None)
+    return next((Default(one, given) for one in own.type.choices()), None)
 
 
 def _below(given: Any, name: str, default: Any) -> Any:

@@ -22,7 +22,7 @@ from service.codec._protobuf_kernels import DEFAULT, VALUE, heads, scan
 from service.codec.avro_schema import RANGES
 from service.codec.binary_records import BinaryDecoder, BinaryReader, Bytes, gathered, never_fits, strange
 from service.codec.protobuf_schema import MOMENT, Leaf, Plan, arrow_type, message_of, path_of
-from service.codec.protobuf_text import unescaped
+from service.codec.protobuf_text import unescaped, whole
 from service.codec.protobuf_types import Enum, Field, File, Message, ProtobufSchemaError
 from service.registry import Registry, RegistryError
 
@@ -97,7 +97,7 @@ class RegistryMessages:
         if isinstance(file, Reason):
             return file
         found = file.at(path)
-        is_ours = found is not None and self._name in {found.full_name, found.own_name()}
+        is_ours = found is not None and self._name is not None and found.is_called(self._name)
         return found if found is not None and is_ours else Reason.OTHER_SCHEMA
 
     def _file(self, number: int) -> File | Reason:
@@ -275,7 +275,7 @@ def default_of(field: Field) -> pa.Array | None:
             case "enum":
                 pass
             case _:
-                value = int(said, 0)
+                value = whole(said)
         return pa.array([value], kind)
     except (pa.ArrowException, ValueError, KeyError, OverflowError):
         return None

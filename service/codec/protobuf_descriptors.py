@@ -105,6 +105,8 @@ def _field(fields: _Fields, oneofs: list[str], new: bool) -> Field:
     made.repeated = _number(fields, 4) == _REPEATED
     made.present = not made.repeated and (not new or optional or bool(made.oneof))
     made.default = _text(fields, 7) if 7 in fields else None
+    if made.default is not None and made.kind == "string":  # the one default that is not escaped here
+        made.default = made.default.replace("\\", "\\\\")
     options = _fields(_bytes(fields[8][-1])) if 8 in fields else {}
     for meta in options.get(_FIELD_META, ()):
         made.tags += tuple(_bytes(tag).decode("utf-8", "replace") for tag in _fields(_bytes(meta)).get(_TAGS, ()))

@@ -91,7 +91,8 @@ def message_of(file: File, name: str | None) -> Message:
     if name is None:
         found = file.messages[:1]
     else:
-        found = [one for one in file.every() if name in {one.full_name, one.own_name()}]
+        every = [one for one in file.every() if one.is_called(name)]
+        found = [one for one in every if one.full_name == name] or every
     if not found:
         raise ProtobufSchemaError("declares no message" + (f" {name}" if name else ""))
     if len(found) > 1:

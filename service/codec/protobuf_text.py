@@ -64,6 +64,11 @@ def unescaped(text: str) -> bytes:
     return _ESCAPE.sub(meant, text.encode("utf-8", "replace").decode("latin-1")).encode("latin-1")
 
 
+def whole(text: str) -> int:
+    """The whole number that a text of a `.proto` file stands for."""
+    return int(text, 8 if re.fullmatch("-?0[0-7]+", text) else 0)
+
+
 class _Parser:
     def __init__(self, tokens: list[str]) -> None:
         self._tokens = tokens
@@ -110,10 +115,9 @@ class _Parser:
     def _whole(self) -> int:
         minus, word = self._take("-"), self._next()
         try:
-            value = int(word, 8 if re.fullmatch("0[0-7]+", word) else 0)
+            return whole(f"{'-' if minus else ''}{word}")
         except ValueError:
             raise ProtobufSchemaError("has something else where a whole number belongs") from None
-        return -value if minus else value
 
     def _text(self) -> str:
         """Texts side by side, without quotes and as they are escaped."""

@@ -67,6 +67,10 @@ class Message:
         """The name without its package."""
         return self.full_name.rpartition(".")[2]
 
+    def is_called(self, name: str) -> bool:
+        """Whether this is its name, with or without package and the messages that it is declared in."""
+        return f".{self.full_name}".endswith(f".{name}")
+
     def field(self, name: str) -> Field | None:
         """The field of this name."""
         return next((each for each in self.fields if each.name == name), None)

@@ -295,6 +295,49 @@ def test_a_field_that_came_later_has_its_default_and_one_with_another_name_is_fo
     assert [column.to_pylist() for column in events.public] == [[None], [9]]
 
 
+def test_a_default_stands_in_only_where_its_record_is_there() -> None:
+    """A field that came later is missing, and has no default, in a record whose home is null."""
+    street = {"type": "record", "name": "Home", "fields": [{"name": "street", "type": "string"}]}
+    old = record(home=["null", street])
+    new = record(home=["null", HOME | {"fields": [{"name": "zip", "type": "string", "default": "z2"}]}])
+    values = [order(1, home={"street": "?"}), order(2, home=None)]
+    events = topic(Known(old, new)).decode(Batch(*(framed(1, old, value) for value in values)))
+    assert events.quasi.tolist() == [[1, 2]]
+    assert refusals(events) == [(101, "home.zip", "missing")]
+
+
+def test_records_that_a_field_may_hold_are_each_read_as_the_one_of_their_name() -> None:
+    def home(name: str, *fields: Any) -> dict[str, Any]:
+        return {"type": "record", "name": name, "fields": [{"type": "string", **each} for each in fields]}
+
+    old = record(home=[home("Flat", {"name": "code"}), home("House", {"name": "code"}, {"name": "zip"})])
+    new = record(home=[home("Flat", {"name": "zip", "aliases": ["code"]}), home("House", {"name": "zip"})])
+    places = [("Flat", {"code": "z1"}), ("House", {"code": "z0", "zip": "z2"})]
+    values = [framed(1, old, order(n, home=place)) for n, place in enumerate(places)]
+    events = topic(Known(old, new)).decode(Batch(*values))
+    assert events.quasi[:, 1].tolist() == [1, 2]
+
+
+def test_symbols_that_the_reader_does_not_have_are_its_default() -> None:
+    old = record(item={**ITEM, "symbols": ["y", "q", "x"]})
+    new = record(item={**ITEM, "default": "x"})
+    values = [framed(1, old, order(n, item=item)) for n, item in enumerate("yqx")]
+    assert topic(Known(old, new)).decode(Batch(*values)).sensitive[:, 0].tolist() == [1, 0, 0]
+    # Without one, the policy judges what the record says.
+    events = topic(Known(old, record())).decode(Batch(*values))
+    assert refusals(events) == [(101, "item", "unknown_category")]
+
+
+def test_a_schema_that_is_nested_too_deeply_costs_its_own_records_only() -> None:
+    nested: Any = "int"
+    for _ in range(600):
+        nested = {"type": "array", "items": nested}
+    deep = record({"name": "deep", "type": nested})
+    events = topic(Known(deep, PLAIN)).decode(Batch(b"\0\0\0\0\1" + bytes(9), framed(2, PLAIN, order(7))))
+    assert refusals(events) == [(100, "(record)", "other_schema")]
+    assert events.positions.tolist() == [101]
+
+
 def test_a_field_that_a_schema_lacks_without_a_default_is_missing() -> None:
     old = record()
     del old["fields"][1]

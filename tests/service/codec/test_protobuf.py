@@ -118,7 +118,11 @@ def test_defaults_of_proto2_stand_in_for_what_is_not_there() -> None:
         pytest.param(GOOD + b"\0", "malformed", id="field zero behind it"),
         pytest.param(GOOD + b"\x07", "malformed", id="field zero of a wire type that nobody has"),
         pytest.param(GOOD + b"\x50", "malformed", id="a tag without a value"),
-        pytest.param(GOOD + b"\x53\x54", "malformed", id="a group that nobody declared"),
+        pytest.param(GOOD + b"\x53\x50\1", "malformed", id="a group without an end"),
+        pytest.param(GOOD + b"\x53\x5c", "malformed", id="a group that ends as another one"),
+        pytest.param(GOOD + b"\x53\x52\5\x54", "malformed", id="a text beyond its group"),
+        pytest.param(GOOD + b"\x53" * 70 + b"\x54" * 70, "malformed", id="groups inside of each other without end"),
+        pytest.param(GOOD + b"\x13\x14", "malformed", id="a number written as a group"),
         pytest.param(GOOD + b"\x54", "malformed", id="the end of a group"),
         pytest.param(GOOD + b"\x56", "malformed", id="wire type six"),
         pytest.param(GOOD + b"\x10" + b"\xff" * 10, "malformed", id="a number without end"),
@@ -175,6 +179,20 @@ def test_of_several_values_the_last_counts_and_of_a_oneof_the_last_member() -> N
             theirs.large if theirs.HasField("large") else None,
             far,
         ]
+
+
+def test_groups_that_nobody_declared_are_passed_over() -> None:
+    held = "optional int32 a = 1; optional string b = 2; repeated fixed32 c = 3; optional Held e = 5;"
+    schema = OLD.replace("optional int32 a = 1;", f"{held} repeated group Inner = 6 {{ {held} }}")
+    full = {"a": -1, "b": "?", "c": [2, 3], "e": {"e": {}}}
+    extra = {**full, "inner": [{}, full]}
+    value = message(schema + "message Held { optional Held e = 5; }", "Order", who="a", home={}, extra=extra)
+    # In front of what is declared, and between.
+    data = value.SerializeToString()
+    alone = message(OLD, "Order", who="b", home={"zip": "z1"}, age=7).SerializeToString()
+    events = decoder(OLD).decode(Batch(data, data + alone))
+    assert events.quasi.tolist() == [[33, 2], [7, 1]]
+    assert not events.refused
 
 
 def test_lists_maps_and_messages_that_nobody_declared_are_passed_over() -> None:
@@ -293,6 +311,8 @@ def test_the_message_is_found_where_its_place_leads() -> None:
     assert decode(Batch(*both)).positions.tolist() == [100]
     assert {why for _, _, why in refusals(decode(Batch(*both)))} == {"other_schema"}
     decode = topic(Known(NESTED), declared, "shop.Parcel.Inner.Order").decode
+    assert decode(Batch(*both)).positions.tolist() == [101]
+    decode = topic(Known(NESTED), declared, "Inner.Order").decode
     assert decode(Batch(*both)).positions.tolist() == [101]
     with pytest.raises(SchemaError, match="declares several messages Order"):
         topic(Known(NESTED), declared, "Order")

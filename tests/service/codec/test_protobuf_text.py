@@ -66,6 +66,8 @@ message Elder {
   optional uint64 h = 8 [default = 18446744073709551615];
   repeated group Part = 9 { optional int32 x = 1; }
   optional double i = 10 [default = nan];
+  optional sint32 j = 12 [default = -010];
+  optional string k = 13 [default = "a\\nb"];
   oneof one { string s = 11 [default = "s"]; }
   extend Elder { optional int32 more = 1000; }
 }
