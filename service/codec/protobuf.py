@@ -258,6 +258,13 @@ def _columns(leaf: Leaf, data: Bytes, found: Found, there: NDArray[np.bool_]) ->
         yield pa.array(begins.astype(kind.to_pandas_dtype()), kind, mask=~there)
 
 
+def _float(said: str) -> float:
+    try:
+        return float(whole(said))  # which may be octal
+    except ValueError:
+        return float(said)
+
+
 def default_of(field: Field) -> pa.Array | None:
     """What a schema of proto2 says that stands in for a field, as a column of one value."""
     if field.default is None:
@@ -271,7 +278,7 @@ def default_of(field: Field) -> pa.Array | None:
             case "bool":
                 value = {"true": True, "false": False}[said]
             case "float" | "double":
-                value = float(said)
+                value = _float(said)
             case "enum":
                 pass
             case _:

@@ -68,6 +68,8 @@ message Elder {
   optional double i = 10 [default = nan];
   optional sint32 j = 12 [default = -010];
   optional string k = 13 [default = "a\\nb"];
+  optional double l = 14 [default = 0x10];
+  optional float m = 15 [default = -010];
   oneof one { string s = 11 [default = "s"]; }
   extend Elder { optional int32 more = 1000; }
 }
