@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 
 from microdata import PortcullisError
-from service.exit_status import INTERNAL, REFUSED, UNAVAILABLE, WRONG_USE, status_of
+from service.exit_status import DONE, INTERNAL, REFUSED, UNAVAILABLE, WRONG_USE, status_of
 from service.kafka import KafkaSettings, connect
 from service.logs import fault, log_to_stderr
 from service.policy import load_policy
@@ -31,6 +31,8 @@ FINAL = frozenset({WRONG_USE, REFUSED})
 """Exit statuses of a process that somebody has to help; another one would end in the same way."""
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _STOP_SECONDS = 45.0
+_EMPTY_SECONDS = 2.0
+"""For so long a process may go on that has taken nothing yet."""
 _GRACE_SECONDS = 5.0
 _LONGEST_PAUSE = 30.0
 
@@ -46,13 +48,13 @@ class Duty:
 
 def work(duty: Duty) -> None:
     """Run one worker in this process until SIGTERM or SIGINT."""
-    stop = threading.Event()
+    stop, joins = threading.Event(), threading.Event()
     told, tell = os.pipe()
     os.set_blocking(tell, False)
     signal.set_wakeup_fd(tell)
     for number in _STOP_SIGNALS:
         signal.signal(number, lambda *_: None)
-    threading.Thread(target=_await_the_end, args=(told, stop), name="signals", daemon=True).start()
+    threading.Thread(target=_await_the_end, args=(told, stop, joins), name="signals", daemon=True).start()
     settings = duty.settings
     stream = stream_of(load_policy(duty.policy), settings)
     metrics = Metrics(stream, _patience(duty.kafka))
@@ -65,6 +67,7 @@ def work(duty: Duty) -> None:
             metrics.starts("its kernels are being compiled")
             warm_up(stream)
             spare_the_collector()
+        joins.set()
         worker.run(stop)
     finally:
         server.close()
@@ -76,14 +79,18 @@ def _patience(kafka: KafkaSettings) -> float:
     return max(PATIENCE, 30.0 + 2 * longest)
 
 
-def _await_the_end(told: int, stop: threading.Event) -> None:
+def _await_the_end(told: int, stop: threading.Event, joins: threading.Event) -> None:
     """Pass a signal on, and end the process when that does not help.
 
-    Python's own handlers wait for the main thread, which may be inside a client that does not come back. Nothing is
-    lost with a process that is ended: what is durable decides.
+    Python's own handlers wait for the main thread, which may be inside a client that does not come back, or in the
+    compiler. Nothing is lost with a process that is ended: what is durable decides. One that has not joined the others
+    yet has nobody to say goodbye to, so it is not waited for.
     """
     os.read(told, 1)
     stop.set()
+    if not joins.wait(_EMPTY_SECONDS):
+        log.info("told to stop before anything was taken")
+        os._exit(DONE)
     time.sleep(_STOP_SECONDS)
     log.error("the worker did not stop within %.0f s and is ended", _STOP_SECONDS)
     os._exit(UNAVAILABLE)

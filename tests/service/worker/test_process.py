@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 from typer import Exit
 
-from service.exit_status import INTERNAL, REFUSED, UNAVAILABLE, WRONG_USE
+from service.exit_status import DONE, INTERNAL, REFUSED, UNAVAILABLE, WRONG_USE
 from service.kafka import DeniedError, FatalError, InstanceTakenError, KafkaSettings, RetriableError
 from service.ports import PortError
 from service.settings import SettingsError
@@ -126,28 +126,40 @@ class Stuck:
         pass
 
     def open(self, stop):
-        return True
+        return PHASE == "open" and self.hang()
 
     def run(self, stop):
+        self.hang()
+
+    def hang(self):
         print("running", flush=True)
         # As in a client's library that does not come back: no Python runs in this thread, and no signal wakes it.
         mutex = ctypes.create_string_buffer(64)
         for _ in range(2):
             ctypes.CDLL(None).pthread_mutex_lock(mutex)
 
-process.Worker, process.warm_up, process._STOP_SECONDS = Stuck, lambda _: None, 1.0
+process.Worker, process._STOP_SECONDS, process._EMPTY_SECONDS = Stuck, 1.0, 1.0
 process.work(process.Duty("examples/orders/policy.yaml", KafkaSettings(), WorkerSettings(status_port=0)))
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
-def test_a_worker_that_is_stuck_in_its_client_ends_when_told_to(sign: Any) -> None:
-    with subprocess.Popen([sys.executable, "-c", STUCK], stdout=subprocess.PIPE, text=True) as worker:
+@pytest.mark.parametrize(
+    ("sign", "phase", "status"),
+    [
+        (signal.SIGTERM, "run", UNAVAILABLE),
+        (signal.SIGINT, "run", UNAVAILABLE),
+        # A broker that says nothing is asked for half a minute: nobody has to wait for that who holds nothing.
+        (signal.SIGTERM, "open", DONE),
+    ],
+)
+def test_a_worker_that_is_stuck_in_its_client_ends_when_told_to(sign: Any, phase: str, status: int) -> None:
+    program = f"PHASE = {phase!r}\n{STUCK}"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as worker:
         try:
             assert worker.stdout.readline() == "running\n"  # type: ignore[union-attr]
             worker.send_signal(sign)
-            assert worker.wait(240) == UNAVAILABLE
+            assert worker.wait(240) == status
         finally:
             worker.kill()
 
