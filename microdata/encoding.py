@@ -112,9 +112,7 @@ def encode_layers(
         persons = np.arange(rows) if positions is None else np.array(positions, np.int64)
         assert len(persons) == rows, "one position per row"
     else:
-        persons = _persons(schema.person, fields, rows, keys, person_key, found)
-        if person_key.second is not None:
-            more = _persons(schema.person, fields, rows, keys, person_key.second, [])
+        persons, more = _persons(schema.person, fields, rows, keys, person_key, found)
     position = int(isinstance(schema.person, str))
     quasi = np.empty((rows, len(schema.quasi)))
     for column, attribute in enumerate(schema.quasi):
@@ -173,16 +171,17 @@ def _persons(
     keys: Sequence[bytes | None] | None,
     person_key: PersonKey,
     found: list[tuple[int, Reasons]],
-) -> NDArray[np.int64]:
-    """Code of each row's person; what is refused is added to `found`."""
+) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """Code of each row's person, and the second where there is one; what is refused is added to `found`."""
+    second = person_key.second
     if not isinstance(person, str):
         values = pa.nulls(rows, pa.binary()) if keys is None else pa.array(keys, pa.binary())
         assert len(values) == rows, "one key per row"
         found.append((KEY, np.where(is_absent(values), Reason.MISSING, 0).astype(np.int8)))
-        return _person_codes(values, person_key)
+        return _person_codes(values, person_key), None if second is None else _person_codes(values, second)
     codes, reasons = _merged(partial(encode_persons, person_key), fields[person])
     found.append((0, reasons))
-    return codes
+    return codes, None if second is None else _merged(partial(encode_persons, second), fields[person])[0]
 
 
 def encode_persons(person_key: PersonKey, column: pa.Array) -> tuple[NDArray[np.int64], Reasons]:

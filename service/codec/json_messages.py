@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from microdata import Attribute, Schema, generalizations
+from microdata import Attribute, Schema, Show, generalizations
 from service.codec.events import Emit, Leaving
 
 JSON_VALUE = pa.json_(pa.large_string())
 """Public values of JSON records: any value, as the very text that came in."""
 _FRAME = 256
 """More than what stands around box and rows."""
+_MOST_BOXES = 50_000
+"""Boxes whose texts are known at a time."""
 _LONGEST_INTERVAL = 64
 """Two numbers as JSON."""
 
@@ -31,14 +34,35 @@ class JsonMessages:
         room = _FRAME + head + sum(map(len, names)) + sum(int(max(map(len, texts))) for texts in self._labels)
         self.largest_record = message_bytes - room
         """The largest record whose row surely fits into one message."""
+        self._known: dict[bytes, bytes] = {}
+        """Texts of boxes that have left."""
+        self._shown: Show = "interval"
 
     def encode(self, leaving: Leaving, emit: Emit) -> Iterator[list[bytes]]:
         """The messages of each cluster."""
-        texts, write = self._rows(leaving), self._cluster if emit == "clusters" else self._tuples
-        boxes = map(msgspec.json.encode, generalizations(leaving.boxes, leaving.show))
-        starts = leaving.starts.tolist()
+        texts, boxes, starts = self._rows(leaving), self._boxes(leaving), leaving.starts.tolist()
+        if emit == "tuples":  # one flat record per row, which does not say of which cluster
+            frame = b"{%b,%b}" if self._row else b"{%b%b}"
+            for first, end, box in zip(starts[:-1], starts[1:], boxes, strict=True):
+                inner = box[1:-1]
+                yield [frame % (inner, member) for member in texts[first:end]]
+            return
         for number, first, end, box in zip(leaving.ids.tolist(), starts[:-1], starts[1:], boxes, strict=True):
-            yield list(write(number, box, texts[first:end]))
+            yield list(self._cluster(number, box, texts[first:end]))
+
+    def _boxes(self, leaving: Leaving) -> list[bytes]:
+        """The text of each box. Where rows leave alone, one after the other, the same boxes leave again and again."""
+        sides = np.ascontiguousarray(np.hstack([leaving.boxes.lo, leaving.boxes.hi]))
+        keys = sides.view(f"V{sides.itemsize * sides.shape[1]}").ravel().tolist()
+        if leaving.show != self._shown or len(self._known) > _MOST_BOXES:
+            self._known, self._shown = {}, leaving.show
+        known = self._known
+        new = {key: place for place, key in enumerate(keys) if key not in known}
+        if new:
+            places = np.fromiter(new.values(), np.int64, len(new))
+            boxes = replace(leaving.boxes, lo=leaving.boxes.lo[places], hi=leaving.boxes.hi[places])
+            known |= zip(new, map(msgspec.json.encode, generalizations(boxes, leaving.show)), strict=True)
+        return [known[key] for key in keys]
 
     def _rows(self, leaving: Leaving) -> list[bytes]:
         """The members of the row objects, without braces."""
@@ -56,13 +80,6 @@ class JsonMessages:
             place = b',"part":%d,"parts":%d' % (part, len(groups)) if len(groups) > 1 else b""
             rows = b"},{".join(group)
             yield b'{"cluster":"%016x"%b,"generalization":%b,"rows":[{%b}]}' % (number, place, box, rows)
-
-    def _tuples(self, number: int, box: bytes, members: Sequence[bytes]) -> Iterator[bytes]:
-        """One flat record per row, which does not say of which cluster."""
-        del number
-        inner = box[1:-1]
-        for member in members:
-            yield b"{%b}" % b",".join(filter(None, (inner, member)))
 
 
 def _groups(members: Sequence[bytes], limit: int) -> Iterator[Sequence[bytes]]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from microdata import PersonSource
 from privacy.over_time import Sightings, candidates
+from service.kafka.partitioners import partitions_of
 from service.worker.sealing import add_key
 from service.worker.warmup import warm_up
 from stream_algos import Cohorts
@@ -17,16 +20,34 @@ from tests.service.kafka.test_worker import stopped_reason
 from tests.service.kafka.worker_world import SCHEMA, Town, event, renamed
 
 K = 3
-ENGINE: Any = partial(Cohorts, SCHEMA, k=K, l=2, delay={"tuples": 40}, company="standing", founders=6)
+PARTITIONS = 2
+BY_KEY = replace(SCHEMA, person=PersonSource.KEY)
+ENGINE: Any = partial(Cohorts, BY_KEY, k=K, l=2, delay={"tuples": 40}, company="standing", founders=6)
 
 
 @pytest.fixture
 def town(world: Any) -> Iterator[Any]:
-    town = Town(world)
-    town.stream = renamed(town.stream, engine=ENGINE, models=ENGINE().models(), remembers=True)
+    town = Town(world, PARTITIONS)
+    town.stream = renamed(
+        town.stream, schema=BY_KEY, keyed="murmur2", engine=ENGINE, models=ENGINE().models(), remembers=True
+    )
     warm_up(town.stream)
     yield town
     town.stop()
+
+
+def feed(town: Any, whose: list[int], first: int, last: int) -> None:
+    """These events, each where its person's key says."""
+    keys = [f"p{person}".encode() for person in whose[first:last]]
+    events = [event(number, whose[number]) for number in range(first, last)]
+    places = partitions_of("murmur2", keys, PARTITIONS)
+    for place in range(PARTITIONS):
+        own = np.flatnonzero(places == place).tolist()
+        town.feed(*[events[one] for one in own], partition=place, keys=[keys[one] for one in own])
+
+
+def known(worker: Any) -> float:
+    return sum(own.engine.status()["persons"] for own in worker._owned.running.values())
 
 
 def least(town: Any, whose: list[int]) -> int:
@@ -51,17 +72,16 @@ def test_a_successor_knows_everybody_and_one_without_the_memory_stops(town: Any,
     key_file = tmp_path / "keys.json"
     add_key(key_file)
     whose = np.random.default_rng(3).integers(0, 80, 600).tolist()
-    events = [event(number, person) for number, person in enumerate(whose)]
-    town.feed(*events[:300])
+    feed(town, whose, 0, 300)
     first = town.start(key_file=key_file)
     town.until_settled(first, 250)
     town.stop()
-    town.feed(*events[300:])
+    feed(town, whose, 300, 600)
     second = town.start(key_file=key_file)
     town.until_settled(second, 280)
     town.stop()
-    known = second.metrics.status()
-    assert known["counts"]["refused_releases"] == 0
+    status = second.metrics.status()
+    assert status["counts"]["refused_releases"] == 0
     released = town.released()
     assert len(released) == len(set(released)) > 400
     assert least(town, whose) >= K
@@ -70,11 +90,11 @@ def test_a_successor_knows_everybody_and_one_without_the_memory_stops(town: Any,
     assert town.world.admin.describe_topic(town.stream.memory_topic).config["max.compaction.lag.ms"] == "86400000"
     # Persons are forgotten on request, and the next owner knows all the others.
     persons = len(set(whose))
-    assert town.worker(key_file=key_file).forget(["p1", "p2", "nobody"]) == {0: 2}
+    forgotten = town.worker(key_file=key_file).forget(["p1", "p2", "nobody"])
+    assert sum(forgotten.values()) == 2
     third = town.start(key_file=key_file)
-    town.until(lambda: third.metrics.unready() is None)
-    (own,) = third._owned.running.values()
-    assert own.engine.status()["persons"] == persons - 2
+    town.until(lambda: third.metrics.unready() is None and len(third._owned.running) == PARTITIONS)
+    assert known(third) == persons - 2
     town.stop()
     # Whoever deletes what is remembered stops the stream.
     town.world.admin.delete_topic(town.stream.memory_topic)
