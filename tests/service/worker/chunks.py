@@ -42,7 +42,7 @@ class Chunks(Engine):
     def push(self, batch: Any) -> Any:
         releases = []
         for row in range(len(batch)):
-            self._held = _join(self._held, _rows(batch, slice(row, row + 1)))
+            self._held = Batch.concat([self._held, batch.take(slice(row, row + 1))])
             late = self._held.positions < batch.positions[row] - self.parameters.delta
             if len(np.unique(self._held.persons)) >= self.parameters.k:
                 releases.append(self._let_go())
@@ -74,13 +74,13 @@ class Chunks(Engine):
 
     def restore(self, snapshot: Any, rows: Any) -> None:
         wanted = np.isin(rows.positions, snapshot["held"])
-        self._held = _rows(rows, wanted)
+        self._held = rows.take(wanted)
 
     def status(self) -> Any:
         return {"open_clusters": float(len(self._held) > 0)}
 
     def _let_go(self) -> Any:
-        held, self._held = self._held, _rows(self._held, slice(0, 0))
+        held, self._held = self._held, self._held.take(slice(0, 0))
         box = Boxes.around(self.schema, held.quasi, np.zeros(len(held), np.int32), 1).widened()
         order = np.argsort(self.words(len(held)))
         return Release(
@@ -96,22 +96,8 @@ class Chunks(Engine):
 
     def _give_up(self, late: Any) -> Any:
         gone = self._held.positions[late]
-        self._held = _rows(self._held, ~late)
+        self._held = self._held.take(~late)
         return _concat(self.schema, [], gone)
-
-
-def _rows(batch: Any, chosen: Any) -> Any:
-    return Batch(
-        batch.positions[chosen],
-        batch.times[chosen],
-        batch.persons[chosen],
-        batch.quasi[chosen],
-        batch.sensitive[chosen],
-    )
-
-
-def _join(one: Any, two: Any) -> Any:
-    return Batch(*(np.concatenate((getattr(one, name), getattr(two, name))) for name in Batch.__dataclass_fields__))
 
 
 def _concat(schema: Any, releases: Any, suppressed: Any = ()) -> Any:
