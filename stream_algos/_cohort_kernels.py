@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Geometry, box_loss, kernel, part, widened_range
+from stream_algos._cohort_mark_kernels import BITS, SPARE, bound_of, mark, marks_of
 from stream_algos._cohort_person_kernels import (
     ask,
     bucket_of,
@@ -45,7 +46,6 @@ from stream_algos._cohort_state import (
     CODE,
     COMPANY,
     COUNT,
-    CUT,
     DISMISSED,
     EDGE,
     END,
@@ -79,7 +79,6 @@ from stream_algos._cohort_state import (
     POOLED_PERSONS,
     POSITION,
     READY,
-    RIGHT,
     ROLE,
     ROOT,
     ROWS,
@@ -122,6 +121,8 @@ def _joinable(
     nodes: NDArray[np.int64],
     sizes: NDArray[np.float64],
     boxes: NDArray[np.float64],
+    marks: NDArray[np.uint64],
+    space: Geometry,
     root: int,
     k: int,
     lo: NDArray[np.float64],
@@ -133,24 +134,31 @@ def _joinable(
     It takes the arrays that it needs, and calls nothing that takes the whole state: handing that over for every node
     would take longer than all that is done here.
     """
-    best, least, visits = NONE, np.inf, 0
-    stack = np.empty(128, np.int64)
+    best, least, bound, visits = NONE, np.inf, SPARE, 0
+    stack, last = np.empty(128, np.int64), marks.shape[1] - 1
+    asked = np.empty(last - 1, np.uint64)
+    for side in range(0, last - 1, 2):
+        asked[side], asked[side + 1] = marks_of(space, lo, side // 2) | SPARE, marks_of(space, hi, side // 2)
     while root != NONE and (best == NONE or visits < VISITS):
         stack[0], height = root, 1
         while height and (best == NONE or visits < VISITS):
             height -= 1
-            node = stack[height]
+            node, inside = stack[height], SPARE
             visits += 1
-            if sizes[node, LOWEST] > least or not _contains(boxes, J_LO, node, lo, hi):
+            for side in range(0, last - 1, 2):
+                inside &= (asked[side] - marks[node, side]) & (marks[node, side + 1] - asked[side + 1])
+            if inside != SPARE or marks[node, last - 1] > bound:
                 continue
-            near, far = nodes[node, LEFT], nodes[node, RIGHT]
-            if near == NONE:
+            below = np.int64(marks[node, last])
+            if below == 0:
                 loss = sizes[node, LOSS]
                 # Of equal ones the first, in whatever order they are met.
-                if nodes[node, COUNT] + 1 >= k and (loss < least or node < best):
-                    best, least = node, loss
+                better = loss < least or (loss == least and node < best)
+                if better and nodes[node, COUNT] + 1 >= k and _contains(boxes, J_LO, node, lo, hi):
+                    best, least, bound = node, loss, bound_of(loss)
                 continue
-            cut = nodes[node, CUT]
+            cut, near = below & ((1 << BITS) - 1), below >> BITS
+            far = near + 1
             if lo[cut] + hi[cut] > sizes[node, EDGE]:
                 near, far = far, near
             if height + 2 > len(stack):
@@ -235,6 +243,7 @@ def _moved(
     copy(state.boxes[node, P_LO], grown[0])
     copy(state.boxes[node, P_HI], grown[1])
     state.sizes[node, LOSS] = state.sizes[node, LOWEST] = loss
+    mark(state, space, node)
     if nodes[node, SHOWN]:
         state.ids[node, PARENT] = state.ids[node, ID]
     state.ids[node, ID] = word(out)
@@ -339,7 +348,7 @@ def _take(
     if role < MEMBER:  # nobody's member yet
         place, node = wide(persons[person, NODE]), NONE
         if role == GONE:
-            node = _joinable(nodes, state.sizes, state.boxes, meta[ROOT], rules.k, row, row)
+            node = _joinable(nodes, state.sizes, state.boxes, state.marks, space, meta[ROOT], rules.k, row, row)
             if node == NONE:
                 place = into_pool(state, person, row)
         else:
@@ -347,7 +356,7 @@ def _take(
                 state.hulls[0, place, attribute] = min(state.hulls[0, place, attribute], row[attribute])
                 state.hulls[1, place, attribute] = max(state.hulls[1, place, attribute], row[attribute])
             lo, hi = state.hulls[0, place], state.hulls[1, place]
-            node = _joinable(nodes, state.sizes, state.boxes, meta[ROOT], rules.k, lo, hi)
+            node = _joinable(nodes, state.sizes, state.boxes, state.marks, space, meta[ROOT], rules.k, lo, hi)
         copy(state.values[person], row)
         if node == NONE:
             wait(state, person, POOL, position, time, row, codes[index])

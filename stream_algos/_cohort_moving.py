@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Schema
+from microdata import Geometry, Schema, geometry
+from stream_algos._cohort_mark_kernels import mark_all
 from stream_algos._cohort_moving_kernels import fill_buckets, look_at_trees
 from stream_algos._cohort_state import (
     BEGIN,
@@ -53,12 +54,13 @@ def moved_in(
     state.boxes[:nodes], state.sizes[:nodes], state.hulls[:, :pool] = (
         contents[name] for name in ("boxes", "sizes", "hulls")
     )
-    let_wait(state, rules, contents, quasi, codes)
+    let_wait(state, geometry(schema), rules, contents, quasi, codes)
     return state
 
 
 def let_wait(
     state: State,
+    space: Geometry,
     rules: Rules,
     rest: Mapping[str, NDArray[Any]],
     quasi: NDArray[np.float64],
@@ -86,6 +88,7 @@ def let_wait(
     state.meta[BUCKETS] = min(1 << (known - 1).bit_length(), 1 << (len(state.buckets).bit_length() - 1))
     state.meta[MASK] = state.meta[BUCKETS] - 1
     look_at_trees(state)
+    mark_all(state, space)
     fill_buckets(state)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Geometry, box_loss, kernel, part, range_loss, widened_range
+from stream_algos._cohort_mark_kernels import bound_of, mark
 from stream_algos._cohort_person_kernels import (
     enlist,
     unlist,
@@ -71,6 +72,8 @@ SAMPLE = 1024
 """Persons among whom the best cut is looked for: more tell little more."""
 LEAST_SIDE = 16
 """Of more persons than that, a cut leaves at least one in so many on each side: so the work does not add up."""
+LARGE = 32
+"""Members from which on, if they are 3k as well, a cohort that could not be cut is large."""
 AT_ONCE = 1024
 """Members of the cohorts that are split at once, if it is more than one cohort."""
 GAPS = (701, 301, 132, 57, 23, 10, 4, 1)
@@ -219,9 +222,12 @@ def _new_node(state: State) -> int:
 
 
 @part
-def _later(count: int) -> int:
-    """Members at which a cohort that could not be cut is tried again: so the work does not add up."""
-    return count + max(1, count // 10)
+def _later(count: int, k: int) -> int:
+    """Members at which a cohort that could not be cut is tried again: so the work does not add up.
+
+    One that has become large without a cut has members who hardly differ, and is tried less often.
+    """
+    return count + max(1, count // 10 if count < max(LARGE, 3 * k) else count // 3)
 
 
 @part
@@ -253,7 +259,7 @@ def _settle(
     state.ids[node, ID] = word(out)
     nodes[node, MADE] = state.meta[AT]
     count = nodes[node, COUNT]
-    nodes[node, TRY] = 2 * rules.k if count < 2 * rules.k else _later(count)
+    nodes[node, TRY] = 2 * rules.k if count < 2 * rules.k else _later(count, rules.k)
     state.meta[LEAVES] += 1
 
 
@@ -270,7 +276,7 @@ def _cut_up(state: State, out: Output, space: Geometry, rules: Rules, divided: D
     stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = top, 0, count, left
     if nodes[top, COUNT]:
         if left == 0:
-            nodes[top, TRY] = _later(nodes[top, COUNT])
+            nodes[top, TRY] = _later(nodes[top, COUNT], rules.k)
             return
         state.meta[LEAVES] -= 1
         state.meta[MEMBERS] -= nodes[top, COUNT]
@@ -366,7 +372,7 @@ def _divide(state: State, out: Output, space: Geometry, rules: Rules, top: int) 
             node = nodes[node, RIGHT] if right else nodes[node, LEFT]
         enlist(state, dismissed, node, DISMISSED)
         dismissed = after
-    _tell_above(state, top, first)
+    _tell_above(state, space, top, first)
     if founding and rules.present:
         for slot in waiting:
             accompany(state, slot, wide(persons[state.slots[slot, PERSON], NODE]))
@@ -375,7 +381,7 @@ def _divide(state: State, out: Output, space: Geometry, rules: Rules, top: int) 
 
 
 @part
-def _tell_above(state: State, top: int, first: int) -> None:
+def _tell_above(state: State, space: Geometry, top: int, first: int) -> None:
     """Nodes from a first one on are new below a top: tell all above them their least loss, and where one may join."""
     nodes, boxes, sizes = state.nodes, state.boxes, state.sizes
     node = state.meta[NODES] - 1 if state.meta[NODES] > first else top
@@ -387,6 +393,10 @@ def _tell_above(state: State, top: int, first: int) -> None:
                 for attribute in range(boxes.shape[2]):
                     boxes[node, J_LO, attribute] = min(boxes[left, J_LO, attribute], boxes[right, J_LO, attribute])
                     boxes[node, J_HI, attribute] = max(boxes[left, J_HI, attribute], boxes[right, J_HI, attribute])
+        if node >= first or node == top:
+            mark(state, space, node)
+        else:
+            state.marks[node, state.marks.shape[1] - 2] = bound_of(sizes[node, LOWEST])
         node = node - 1 if node > first else top if node == first else state.due[node, ABOVE]
 
 
@@ -409,7 +419,7 @@ def divide(state: State, out: Output, space: Geometry, rules: Rules) -> None:
             nodes[top, TRY] = 2 * rules.k
             wanted = nodes[top, COUNT] >= 2 * rules.k and not nodes[top, OPEN]
             if wanted and nodes[top, COUNT] > 4 * SAMPLE and not _looks_divisible(state, space, rules, top):
-                nodes[top, TRY] = _later(nodes[top, COUNT])
+                nodes[top, TRY] = _later(nodes[top, COUNT], rules.k)
                 wanted = False
         if wanted:
             _divide(state, out, space, rules, top)

@@ -136,6 +136,10 @@ class State(NamedTuple):
     nodes: NDArray[np.int64]
     boxes: NDArray[np.float64]
     sizes: NDArray[np.float64]
+    marks: NDArray[np.uint64]
+    """Of each node: its joining box as `_cohort_mark_kernels` says, two words for every eight quasi-identifiers; the
+    loss that no cohort below is under; and its left child, behind which the right one comes, with the cut (0 for a
+    cohort)."""
     ids: NDArray[np.uint64]
     due: NDArray[np.int32]
     slots: NDArray[np.int64]
@@ -207,6 +211,7 @@ def _empty_state(schema: Schema, rules: Rules, persons: int, pool: int, nodes: i
         nodes=_zeros(np.int64, nodes, 11),
         boxes=_zeros(np.float64, nodes, 4, width),
         sizes=_zeros(np.float64, nodes, 3),
+        marks=_zeros(np.uint64, nodes, 2 * (-(-width // 8) + 1)),
         ids=_zeros(np.uint64, nodes, 2),
         due=_zeros(np.int32, nodes, 3),
         slots=_zeros(np.int64, waiting, 4),

@@ -340,7 +340,7 @@ class Cohorts(CohortMemory, Engine):
     def _go_on(self, state: State, rest: Snapshot, rows: Batch) -> None:
         """The same with persons and cohorts that are in place."""
         held, of_slots = self._held(rest, rows)
-        let_wait(state, self._rules, {**rest, **of_slots}, held.quasi, self._codes(held))
+        let_wait(state, self._space, self._rules, {**rest, **of_slots}, held.quasi, self._codes(held))
         self._state = state
         self.kept()
 

@@ -149,8 +149,14 @@ BROKEN = (
     Break(
         "joining by the published box",
         lambda seed: moving_apart(seed, GROWING),
-        "or not _contains(boxes, J_LO, node, lo, hi)",
-        "or not (nodes[node, LEFT] != NONE or _contains(boxes, P_LO, node, lo, hi))",
+        "            if inside != SPARE or marks[node, last - 1] > bound:\n"
+        "                continue\n"
+        "            below = np.int64(marks[node, last])\n",
+        "            below = np.int64(marks[node, last])\n"
+        "            if below == 0 and sizes[node, LOSS] < least and _contains(boxes, P_LO, node, lo, hi):\n"
+        "                best, least = node, sizes[node, LOSS]\n"
+        "            if below == 0:\n"
+        "                continue\n",
     ),
     Break(
         "counting somebody again who had left",

@@ -22,8 +22,10 @@ from microdata import (
     Sensitivity,
 )
 from stream_algos import Batch, Cohorts, Release
+from stream_algos import _cohort_kernels as taking
 from stream_algos import _cohort_split_kernels as splits
 from stream_algos import _cohort_state as kernels
+from stream_algos._cohort_mark_kernels import mark_all
 from stream_algos._held_kernels import NONE
 from tests.stream_algos.cohort_streams import SCHEMA, engine, people, watched
 from tests.stream_worlds import Observer
@@ -73,6 +75,7 @@ def assert_sound(one: Cohorts) -> None:
         if below[0] != NONE:  # else those whom they would let join are not found
             assert (state.boxes[below, kernels.J_LO] >= state.boxes[node, kernels.J_LO]).all()
             assert (state.boxes[below, kernels.J_HI] <= state.boxes[node, kernels.J_HI]).all()
+            assert below[1] == below[0] + 1
             continue
         own = np.flatnonzero((persons[:, kernels.ROLE] == kernels.MEMBER) & (persons[:, kernels.NODE] == node))
         low, high, join_low, join_high = state.boxes[node]
@@ -93,7 +96,33 @@ def assert_sound(one: Cohorts) -> None:
         members += len(own)
     assert state.meta[kernels.MEMBERS] == members
     assert state.meta[kernels.KNOWN] == (persons[:, kernels.ROLE] != kernels.GONE).sum()
+    marks = state.marks[: state.meta[kernels.NODES]].copy()
+    mark_all(state, one._space)
+    assert (state.marks[: len(marks)] == marks).all()
     assert k >= 1
+
+
+def test_the_best_cohort_is_found_whose_joining_box_has_all_values() -> None:
+    """With more quasi-identifiers than one word has marks of, and one that nobody differs in."""
+    schema = Schema(
+        "person", (*(Number(f"number {index}", -1, 1.5 + index) for index in range(9)), Number("one", 3, 3))
+    )
+    one = engine(1, 2, 40, schema)
+    watched(one, people(1, 90, 3, moving=0.0, schema=schema))
+    state, random = one._state, np.random.default_rng(1)
+    count = state.meta[kernels.NODES]
+    leaves = np.flatnonzero(state.nodes[:count, kernels.LEFT] == NONE)
+    found = []
+    for values in np.concatenate([state.values[: state.meta[kernels.PERSONS]], random.random((100, 10)) * 2]):
+        lo, hi = values, np.append(values[:9] + random.choice([0.0, 0.2]), values[9])
+        join_lo, join_hi = state.boxes[leaves, kernels.J_LO], state.boxes[leaves, kernels.J_HI]
+        inside = leaves[(join_lo <= lo).all(axis=1) & (hi <= join_hi).all(axis=1)]
+        best = inside[np.argmin(state.sizes[inside, kernels.LOSS])] if len(inside) else NONE
+        where = (state.nodes, state.sizes, state.boxes, state.marks, one._space, state.meta[kernels.ROOT], 2)
+        assert taking._joinable(*where, lo, hi) == best
+        found.append(best)
+    assert len(set(found)) > 10
+    assert NONE in found
 
 
 @settings(max_examples=20, deadline=None)
@@ -429,9 +458,9 @@ def test_a_very_large_cohort_is_cut_once_that_shows() -> None:
     made.push(rows(*ages, start=200, values=np.zeros(many)))
     assert made.status()["cohorts"] == 1
     made.push(rows(*ages[:1000], start=200 + many, values=np.ones(1000)))
-    more = [(person + many, age) for person, age in ages[: many // 8]]
+    more = [(person + many, age) for person, age in ages[: many // 2]]
     made.push(rows(*more, start=1200 + many, values=np.zeros(len(more))))
     assert made.status()["cohorts"] > 20
     assert_sound(made)
-    ((lo, hi),) = boxes(made.push(rows((-1, 50), start=3000 + many, values=[0])))
+    ((lo, hi),) = boxes(made.push(rows((-1, 50), start=1200 + 2 * many, values=[0])))
     assert hi - lo < 10, "whoever comes finds the cohorts of a tree that has grown at once"
