@@ -26,6 +26,7 @@ run: $(READY)  ## set up and show a stream being anonymized, live, with the cons
 
 # Types are checked on one core while kernels are compiled: mypy has use for one only.
 test: $(READY)  ## set up and run everything: ruff, mypy, the import contract, pytest
+	@echo "==> types are checked while kernels are compiled: some minutes, the first time"
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint kernels
 	@$(MAKE) --no-print-directory suite
 
