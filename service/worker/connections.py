@@ -55,6 +55,8 @@ class Connections:
         self.ending = False
         """Whether the stream is to be drained, and takes nothing any more."""
         self._registry: Registry | None = None
+        self._asked = ""
+        """Who is asked at the moment."""
         self._opened = ExitStack()
         self._is_open = False
 
@@ -75,6 +77,7 @@ class Connections:
 
     def open(self) -> None:
         """Look at the topics and open what reads; nothing is opened before somebody listens."""
+        self._asked = f"Kafka at {self.client.servers}"
         with self._told_when_slow():
             reach(self.client.servers, _REACH_SECONDS)
             self.look_at_topics()
@@ -105,9 +108,13 @@ class Connections:
     def _codec(self) -> Codec:
         if self._stream.format.needs_registry and self._registry is None:
             self._registry = Registry(settings_of(RegistrySettings, {}))
+        kafka = self._asked
+        if self._registry is not None:
+            self._asked = f"the schema registry at {self._registry.name}"
         route = replace(self._stream.route, registry=self._registry)
         with asking():
             made = codec_of(route, self._settings.max_event_bytes, self.topics.message_bytes, self._person_key)
+        self._asked = kafka
         return AskingCodec(made)
 
     def tags_of(self, persons: Sequence[str]) -> NDArray[np.int64]:
@@ -146,12 +153,12 @@ class Connections:
 
     @contextmanager
     def _told_when_slow(self) -> Iterator[None]:
-        """Say what is waited for where a broker takes its time; the clients do so after half a minute."""
-        servers = self.client.servers
+        """Say what is waited for where somebody takes their time; the clients do so after half a minute."""
 
         def tell() -> None:
-            self._metrics.waits(f"Kafka at {servers} does not answer")
-            log.warning("%s waits for an answer of Kafka at %s", self._stream.name, servers)
+            asked = self._asked
+            self._metrics.waits(f"{asked} does not answer")
+            log.warning("%s waits for an answer of %s", self._stream.name, asked)
 
         timer = threading.Timer(_SLOW_SECONDS, tell)
         timer.daemon = True

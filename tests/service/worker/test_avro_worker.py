@@ -161,6 +161,27 @@ def test_a_worker_waits_for_the_registry_and_the_subject(
     assert len(said) >= 2
 
 
+def test_a_slow_registry_is_not_taken_for_a_slow_broker(
+    registry: FakeRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.worker.connections._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("service.worker.connections._SLOW_SECONDS", 0.1)
+    registry.mood = "slow"
+    stream = stream_of(policy_of(), options := WorkerSettings())
+    worker = Worker(stream, Paper(1), options, Metrics(stream))
+    told, said = f"the schema registry at {registry.client().name} does not answer", list[str]()
+
+    def waits(reason: str) -> None:
+        said.append(reason)
+        if told in said or len(said) > 20:
+            registry.mood = ""
+
+    monkeypatch.setattr(worker.metrics, "waits", waits)
+    assert worker.open(threading.Event())
+    worker.close()
+    assert told in said
+
+
 def test_a_registry_that_refuses_us_ends_the_worker(registry: FakeRegistry) -> None:
     registry.needs = "Bearer another"
     with pytest.raises(RegistryDeniedError) as caught:
