@@ -139,6 +139,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.no_cover)  # a hundred examples see the same lines, and take twice as long
         if few:
             _try_few(item)
+    _spread(items)
+
+
+def _spread(items: list[pytest.Item]) -> None:
+    """Tests on brokers mostly wait. One after the other they would leave processors idle; so others come in between."""
+    kinds: tuple[list[pytest.Item], list[pytest.Item]] = ([], [])
+    for item in items:
+        kinds[item.get_closest_marker("kafka") is None].append(item)
+    places = {item: (place + 0.5) / len(kind) for kind in kinds for place, item in enumerate(kind)}
+    items.sort(key=places.__getitem__)
 
 
 def _try_few(item: pytest.Item) -> None:
