@@ -104,8 +104,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Three processes for each core: tests on brokers and services mostly wait. Those of `make quick` do not."""
-    return (1 if QUICK else 3) * (os.cpu_count() or 1)
+    """Twice as many processes as cores: tests on brokers and services mostly wait. Those of `make quick` do not."""
+    return (1 if QUICK else 2) * (os.cpu_count() or 1)
 
 
 @pytest.hookimpl(optionalhook=True)
