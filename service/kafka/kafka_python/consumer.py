@@ -1,5 +1,6 @@
 """A member of a group on kafka-python."""
 
+import time
 from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
@@ -17,6 +18,8 @@ from service.kafka.port import Committed, GroupToken, Partition, PartitionsCallb
 from service.kafka.settings import KafkaSettings
 
 _JOIN_SECONDS = 1.0
+_TOPICS_SECONDS = 2.0
+_LOOK_SECONDS = 0.02
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # the library ships no types
@@ -96,6 +99,7 @@ class KafkaPythonConsumer:
         """Join the group; see the port."""
         self._membership = Membership(on_assigned, on_revoked, on_lost)
         self._consumer.subscribe(list(topics), listener=_Listener(self._consumer, self._membership))
+        self._topics, self._topics_until = frozenset(topics), time.monotonic() + _TOPICS_SECONDS
 
     def poll(self, timeout: float, max_records: int) -> list[RecordBatch]:
         """Wait for records; see the port."""
@@ -130,12 +134,27 @@ class KafkaPythonConsumer:
                 self._consumer.seek(TopicPartition(*partition), offset)
 
     def _found(self, timeout: float, max_records: int) -> dict[Any, list[Any]]:
+        self._learn_topics()
         for slice_ in self._membership.slices(timeout):
             self._join()
             found: dict[Any, list[Any]] = self._consumer.poll(int(slice_ * 1000), max_records)
             if found:
                 return found
         return {}
+
+    def _learn_topics(self) -> None:
+        """Know the partitions before joining, if the broker tells them soon.
+
+        A leader that joins without knowing them gives everybody nothing, and makes the whole group rebalance once it
+        does. The library alone may be long in asking: a request under way as it subscribes, which does not name the
+        topics, counts for it as the answer.
+        """
+        coordinator, cluster = self._consumer._coordinator, self._consumer._client.cluster  # noqa: SLF001 - as below
+        while time.monotonic() < self._topics_until:
+            if all(coordinator._metadata_snapshot.get(topic) for topic in self._topics):  # noqa: SLF001 - as below
+                return
+            cluster.request_update()
+            time.sleep(_LOOK_SECONDS)
 
     def _join(self) -> None:
         """Join in one go where the group rebalances.

@@ -1,8 +1,10 @@
 """Members with a name: who comes back under it has its partitions at once, and who had it before is shut out."""
 
+import time
 from typing import Any
 
 import pytest
+from kafka.cluster import ClusterMetadata
 
 from service.kafka import AbortableError, Committed, FencedError, InstanceTakenError, UnclearError
 from tests.service.kafka.worker_world import Town, people
@@ -10,6 +12,10 @@ from tests.service.kafka.world import eventually
 
 
 def test_who_comes_back_under_its_name_has_its_partitions_and_the_others_keep_theirs(world: Any) -> None:
+    _come_back(world)
+
+
+def _come_back(world: Any, polls_after: int = 0) -> None:
     partition = world.topic(4)
     one, two = world.member(partition.topic, "one"), world.member(partition.topic, "two")
     one.until_owns(2, two)
@@ -18,9 +24,27 @@ def test_who_comes_back_under_its_name_has_its_partitions_and_the_others_keep_th
     one.consumer.close()
     again = world.member(partition.topic, "one")
     again.until_owns(2, two)
+    for member in [again, two] * polls_after:
+        member.poll(0.05, 100)
     assert again.consumer.assignment() == before
     assert two.told == told, "nobody else was disturbed"
     assert two.consumer.group_token() == token
+
+
+@pytest.mark.parametrize("world", ["kafka-python"], indirect=True)
+def test_who_comes_back_learns_the_partitions_before_it_joins(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As above, where the topic is missing from the first answers, as it is from one that was asked for before."""
+    metadata_request = ClusterMetadata.metadata_request
+    started: dict[Any, float] = {}
+
+    def late(cluster: Any) -> Any:
+        request = metadata_request(cluster)
+        if time.monotonic() < started.setdefault(cluster, time.monotonic()) + 0.5:
+            request.topics = []
+        return request
+
+    monkeypatch.setattr(ClusterMetadata, "metadata_request", late)
+    _come_back(world, polls_after=20)
 
 
 def test_who_lost_its_name_commits_nothing_and_hears_of_it(world: Any) -> None:
