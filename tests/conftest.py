@@ -14,6 +14,8 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -208,6 +210,22 @@ def _refuse_processes(event: str, _: object) -> None:
 
 if QUICK:
     sys.addaudithook(_refuse_processes)
+
+
+CLOSING_SECONDS = 10.0
+_told_of: set[threading.Thread] = set()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown() -> Iterator[None]:
+    """A test that leaves a client of kafka-python running disturbs others: it goes on calling brokers, and `random`."""
+    yield
+    deadline = time.monotonic() + CLOSING_SECONDS
+    while left := {each for each in threading.enumerate() if each.name.startswith("kafka-io")} - _told_of:
+        if time.monotonic() > deadline:
+            _told_of.update(left)
+            pytest.fail(f"it leaves clients of Kafka open: {', '.join(each.name for each in left)}", pytrace=False)
+        time.sleep(0.05)
 
 
 @pytest.hookimpl(tryfirst=True)
