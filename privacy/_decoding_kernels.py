@@ -76,7 +76,7 @@ def _to_chances(own: NDArray[np.float64]) -> None:
             if value > excess:
                 left += 1
                 rest += value
-        if left == count:
+        if left >= count:  # more only by rounding, which could go on for ever
             break
         count, total = left, rest
     for place in range(len(own)):
