@@ -10,7 +10,7 @@ from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.structs import TopicPartition
 
-from service.kafka.errors import FatalError, GoneError, InstanceTakenError, KafkaError
+from service.kafka.errors import FatalError, GoneError, InstanceTakenError, KafkaError, UnknownTopicError
 from service.kafka.kafka_python.connection import open_consumer, translated, unpacking
 from service.kafka.kafka_python.records import batch_of, end_of, watermarks_of
 from service.kafka.membership import Membership, taken
@@ -140,6 +140,7 @@ class KafkaPythonConsumer:
             found: dict[Any, list[Any]] = self._consumer.poll(int(slice_ * 1000), max_records)
             if found:
                 return found
+        self._require_topics()
         return {}
 
     def _learn_topics(self) -> None:
@@ -155,6 +156,13 @@ class KafkaPythonConsumer:
                 return
             cluster.request_update()
             time.sleep(_LOOK_SECONDS)
+
+    def _require_topics(self) -> None:
+        """Say it when a topic is gone: the library takes its partitions away, and goes on with nothing."""
+        cluster = self._consumer._client.cluster  # noqa: SLF001 - as below
+        missing = [topic for topic in sorted(self._topics) if not cluster.partitions_for_topic(topic)]
+        if missing and not self._membership.owned and not self._membership.has_news:
+            raise UnknownTopicError(f"topic {missing[0]!r} is not there")
 
     def _join(self) -> None:
         """Join in one go where the group rebalances.

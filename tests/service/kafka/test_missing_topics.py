@@ -80,6 +80,13 @@ def test_a_worker_whose_topic_is_deleted_is_not_ready_until_it_is_there_again_an
         town.stop()
 
 
+def test_a_worker_whose_input_is_deleted_names_it(town: Any) -> None:
+    worker = town.start()
+    town.until(lambda: worker.metrics.status()["ready"])
+    town.world.admin.delete_topic(town.stream.input)
+    town.until(lambda: town.stream.input in (reason(worker) or ""))
+
+
 def test_records_that_are_not_acknowledged_name_their_topic(world: Any) -> None:
     there, missing = world.topic(1).topic, f"{world.name}-missing"
     producer = world.producer(transaction_timeout_ms=2_000)
