@@ -34,7 +34,8 @@ CERTAIN = 0.95
 """A chance from which a value counts as known; so many rounds bring what is certain this far."""
 _LEANING = 0.03
 """How much being near to a point counts: too little to outweigh a count."""
-_STILL = 1e-6
+_STILL = 1e-3
+"""What moves no farther in a round decides no row any more, or one in ten thousand."""
 _ALIKE = 1e-3
 """Chances that so many rounds do not tell apart."""
 
