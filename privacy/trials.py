@@ -171,7 +171,9 @@ class _Attacked:
         loss, distinct = attribute_loss(boxes).mean(axis=0), [len(np.unique(low)) for low in self.lo]
         self.order = sorted(range(len(self.lo)), key=lambda column: (loss[column], -distinct[column]))
         left = np.flatnonzero(self.sizes)
-        self._first = {column: _Beginning(left, self.lo[column], self.hi[column]) for column in self.order[:2]}
+        self._first = {column: _Beginning(left, self.lo[column]) for column in self.order[:2]}
+        self._are_points = bool((self.lo == self.hi).all())
+        self._points: dict[tuple[int, ...], _Points] = {}
 
     def _a_row_of_each(self, persons: NDArray[np.int64], classes: NDArray[np.integer]) -> NDArray[np.int64]:
         """One published row of each person, by chance."""
@@ -207,6 +209,11 @@ class _Attacked:
 
     def _fitting(self, row: int, columns: Sequence[int]) -> NDArray[np.int64]:
         """Classes with rows whose boxes fit somebody in these columns."""
+        if self._are_points:
+            own = tuple(columns)
+            if own not in self._points:
+                self._points[own] = _Points(alike(self.table.quasi[:, own]), self.classes)
+            return self._points[own].of(row)
         values = self.table.quasi[row]
         found = self._first[columns[0]].up_to(values[columns[0]])
         for column in columns:
@@ -257,15 +264,29 @@ class _Attacked:
 class _Beginning:
     """Classes in the order in which their boxes begin in one column."""
 
-    def __init__(self, classes: NDArray[np.int64], low: NDArray[np.float64], high: NDArray[np.float64]) -> None:
+    def __init__(self, classes: NDArray[np.int64], low: NDArray[np.float64]) -> None:
         self._classes = classes[np.argsort(low[classes], kind="stable")]
         self._starts = low[self._classes]
-        self._points = bool((low == high).all())
 
     def up_to(self, value: float) -> NDArray[np.int64]:
-        """Those that may have a value: where boxes are points, those that are it."""
-        last = np.searchsorted(self._starts, value, side="right")
-        return self._classes[np.searchsorted(self._starts, value) if self._points else 0 : last]
+        """Those that may have a value."""
+        return self._classes[: np.searchsorted(self._starts, value, side="right")]
+
+
+class _Points:
+    """Classes of rows that are all alike, by what these are in some columns."""
+
+    def __init__(self, alike: NDArray[np.int64], classes: NDArray[np.integer]) -> None:
+        self._alike = alike
+        inside = np.flatnonzero(classes >= 0)
+        self._classes, first = np.unique(classes[inside], return_index=True)
+        order = np.argsort(alike[inside[first]], kind="stable")
+        self._classes, self._sorted = self._classes[order].astype(np.int64), alike[inside[first]][order]
+
+    def of(self, row: int) -> NDArray[np.int64]:
+        """Those that are like a row."""
+        begin, end = np.searchsorted(self._sorted, [self._alike[row], self._alike[row] + 1])
+        return self._classes[begin:end]
 
 
 def _bet(histogram: Histogram, classes: NDArray[np.int64], usual: int) -> int:
