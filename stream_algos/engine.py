@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -169,12 +170,25 @@ class Release:
         }
         return cls(starts=_starts(sizes), **parts)
 
+    @cached_property
+    def distinct(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Clusters that stand for all that have the same id and box, and which of these stands for each cluster.
+
+        Where rows leave alone there are few of them, so what is asked of a box need not be asked of every row.
+        """
+        _, first, of = np.unique(self.ids, return_index=True, return_inverse=True)
+        if not (np.array_equal(self.lo[first][of], self.lo) and np.array_equal(self.hi[first][of], self.hi)):
+            first = of = np.arange(len(self))
+        return first, of
+
     def cluster_of(self) -> NDArray[np.int64]:
         """Cluster of each member."""
         return np.repeat(np.arange(len(self)), np.diff(self.starts))
 
     def select(self, clusters: NDArray[Any]) -> Release:
         """The clusters at these indexes (or where this mask is true), in this order; nothing is suppressed."""
+        if clusters.dtype == np.bool_ and clusters.all() and not len(self.suppressed):
+            return self
         chosen = np.flatnonzero(clusters) if clusters.dtype == np.bool_ else clusters
         sizes = np.diff(self.starts)[chosen]
         starts = _starts(sizes)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from microdata import Attribute, Schema, Show, generalizations
 from service.codec.events import Emit, Leaving
 
+Texts: TypeAlias = NDArray[np.object_]
+"""A column of bytes: what is added to it is added to each of them."""
 JSON_VALUE = pa.json_(pa.large_string())
 """Public values of JSON records: any value, as the very text that came in."""
 _FRAME = 256
@@ -28,50 +33,63 @@ class JsonMessages:
     def __init__(self, schema: Schema, message_bytes: int) -> None:
         self._limit = message_bytes
         names = [msgspec.json.encode(name) for name in (*schema.roles()["sensitive"], *schema.public)]
-        self._row = b",".join(name.replace(b"%", b"%%") + b":%b" for name in names)
-        self._labels = [_value_texts(attribute) for attribute in schema.sensitive]
+        labels = [_value_texts(attribute) for attribute in schema.sensitive]
         head = sum(len(msgspec.json.encode(a.name)) + _longest(a) for a in schema.quasi)
-        room = _FRAME + head + sum(map(len, names)) + sum(int(max(map(len, texts))) for texts in self._labels)
+        room = _FRAME + head + sum(map(len, names)) + sum(int(max(map(len, texts))) for texts in labels)
         self.largest_record = message_bytes - room
         """The largest record whose row surely fits into one message."""
+        self._bare = not names
+        """Whether rows have nothing but their box."""
+        before = [_constant(b"%b%b:" % (b"," if place else b"", name)) for place, name in enumerate(names)]
+        self._labels = [name + texts for name, texts in zip(before, labels, strict=False)]
+        """Of each sensitive attribute its values as they stand in rows, by their codes."""
+        self._public = before[len(labels) :]
+        """What stands before the value of each public field."""
         self._known: dict[bytes, bytes] = {}
         """Texts of boxes that have left."""
         self._shown: Show = "interval"
 
     def encode(self, leaving: Leaving, emit: Emit) -> Iterator[list[bytes]]:
         """The messages of each cluster."""
-        texts, boxes, starts = self._rows(leaving), self._boxes(leaving), leaving.starts.tolist()
+        rows, (texts, box) = self._rows(leaving), self._boxes(leaving)
+        spans = pairwise(leaving.starts.tolist())
         if emit == "tuples":  # one flat record per row, which does not say of which cluster
-            frame = b"{%b,%b}" if self._row else b"{%b%b}"
-            for first, end, box in zip(starts[:-1], starts[1:], boxes, strict=True):
-                inner = box[1:-1]
-                yield [frame % (inner, member) for member in texts[first:end]]
-            return
-        for number, first, end, box in zip(leaving.ids.tolist(), starts[:-1], starts[1:], boxes, strict=True):
-            yield list(self._cluster(number, box, texts[first:end]))
+            heads = _objects([b"{%b" % text[1:-1] if self._bare else b"{%b," % text[1:-1] for text in texts])
+            messages = (np.repeat(heads[box], np.diff(leaving.starts)) + rows + _constant(b"}")).tolist()
+            return (messages[first:end] for first, end in spans)
+        members = rows.tolist()
+        clusters = zip(leaving.ids.tolist(), box.tolist(), spans, strict=True)
+        return (list(self._cluster(number, texts[own], members[first:end])) for number, own, (first, end) in clusters)
 
-    def _boxes(self, leaving: Leaving) -> list[bytes]:
-        """The text of each box. Where rows leave alone, one after the other, the same boxes leave again and again."""
+    def _boxes(self, leaving: Leaving) -> tuple[list[bytes], NDArray[np.int64]]:
+        """Texts of boxes, and which of them each cluster has.
+
+        Where rows leave alone, one after the other, the same boxes leave again and again.
+        """
         sides = np.ascontiguousarray(np.hstack([leaving.boxes.lo, leaving.boxes.hi]))
-        keys = sides.view(f"V{sides.itemsize * sides.shape[1]}").ravel().tolist()
+        _, first, box = np.unique(leaving.ids, return_index=True, return_inverse=True)
+        if not np.array_equal(sides[first][box], sides):
+            first = box = np.arange(len(sides))
+        keys = sides[first].view(f"V{sides.itemsize * sides.shape[1]}").ravel().tolist()
         if leaving.show != self._shown or len(self._known) > _MOST_BOXES:
             self._known, self._shown = {}, leaving.show
         known = self._known
         new = {key: place for place, key in enumerate(keys) if key not in known}
         if new:
-            places = np.fromiter(new.values(), np.int64, len(new))
+            places = first[np.fromiter(new.values(), np.int64, len(new))]
             boxes = replace(leaving.boxes, lo=leaving.boxes.lo[places], hi=leaving.boxes.hi[places])
             known |= zip(new, map(msgspec.json.encode, generalizations(boxes, leaving.show)), strict=True)
-        return [known[key] for key in keys]
+        return [known[key] for key in keys], box
 
-    def _rows(self, leaving: Leaving) -> list[bytes]:
+    def _rows(self, leaving: Leaving) -> Texts:
         """The members of the row objects, without braces."""
-        columns: list[Iterable[bytes]] = [
-            texts[leaving.sensitive[:, place]] for place, texts in enumerate(self._labels)
-        ]
-        columns += [_public_texts(column) for column in leaving.public]
-        template = self._row
-        return [template % values for values in zip(*columns, strict=True)] if columns else [b""] * leaving.rows
+        columns = [texts[leaving.sensitive[:, place]] for place, texts in enumerate(self._labels)]
+        for name, values in zip(self._public, leaving.public, strict=True):
+            columns.append(name + _objects(_public_texts(values)))
+        rows = _objects([b""] * leaving.rows) if self._bare else columns[0]
+        for column in columns[1:]:
+            rows = rows + column
+        return rows
 
     def _cluster(self, number: int, box: bytes, members: Sequence[bytes]) -> Iterator[bytes]:
         """One message, or several parts where one would exceed the limit."""
@@ -106,12 +124,21 @@ def _public_texts(column: pa.Array) -> list[bytes]:
     return [msgspec.json.encode(value) for value in column.to_pylist()]
 
 
-def _value_texts(attribute: Attribute) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
+def _value_texts(attribute: Attribute) -> Texts:
     """JSON text of each value of a sensitive attribute, by its code."""
-    values = attribute.domain()
-    texts = np.empty(len(values), object)
-    texts[:] = [msgspec.json.encode(value) for value in values]
-    return texts
+    return _objects([msgspec.json.encode(value) for value in attribute.domain()])
+
+
+def _objects(texts: Sequence[bytes]) -> Texts:
+    """Texts in a column, to which others can be added at once."""
+    column = np.empty(len(texts), object)
+    column[:] = texts
+    return column
+
+
+def _constant(text: bytes) -> Texts:
+    """What is the same in every row of a column."""
+    return np.array(text, object)
 
 
 def _longest(attribute: Attribute) -> int:

@@ -196,13 +196,9 @@ class TransactionalProducer(Protocol):
         """Hand over records, in order; `flush` says whether they arrived."""
 
     def produce_and_wait(
-        self,
-        partition: Partition,
-        value: bytes | None,
-        key: bytes | None = None,
-        timestamp_ms: int | None = None,
-    ) -> int:
-        """Write one record and wait for the broker's acknowledgement: its offset."""
+        self, records: Mapping[Partition, tuple[bytes | None, bytes | None]], timestamp_ms: int | None = None
+    ) -> dict[Partition, int]:
+        """Write one record, key and value, to each of these partitions, wait once for all of them: their offsets."""
 
     def flush(self) -> None:
         """Wait until every record handed over is acknowledged; raise the first failure."""

@@ -71,9 +71,11 @@ class Gate:
 
     def _well_formed(self, decisions: Release) -> NDArray[np.bool_]:
         """Boxes in the form in which they are published, with at least one row each."""
-        wide = Boxes(self._schema, decisions.lo, decisions.hi).widened()
-        exact = (wide.lo == decisions.lo).all(axis=1) & (wide.hi == decisions.hi).all(axis=1)
-        return np.asarray(exact & (np.diff(decisions.starts) > 0))
+        first, of = decisions.distinct
+        lo, hi = decisions.lo[first], decisions.hi[first]
+        wide = Boxes(self._schema, lo, hi).widened()
+        exact = (wide.lo == lo).all(axis=1) & (wide.hi == hi).all(axis=1)
+        return np.asarray(exact[of] & (np.diff(decisions.starts) > 0))
 
     def _hold(
         self,

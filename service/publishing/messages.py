@@ -35,8 +35,9 @@ class MessageEncoder:
         sensitive, public = rows.values(departure.rows)
         boxes = shown(self._schema, self._show, clusters, rows.quasi[departure.rows])
         leaving = Leaving(clusters.ids, boxes, clusters.starts, sensitive, public, self._show)
-        for number, written in zip(clusters.ids.tolist(), self._codec.encode(leaving, self._emit), strict=True):
-            messages[number % self._partitions].extend(written)
+        places = (clusters.ids % np.uint64(self._partitions)).tolist()
+        for place, written in zip(places, self._codec.encode(leaving, self._emit), strict=True):
+            messages[place].extend(written)
         return messages
 
 

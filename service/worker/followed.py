@@ -108,18 +108,22 @@ class FollowedPersons:
         if new is None:  # who cannot be told from others can be nobody's candidate, and would be missed
             self._persons = []
             return
-        codes, values = _first_values(came, new)
-        known = np.unique(np.concatenate([np.empty(0, np.int64), *(one.others for one in self._persons), codes]))
-        seen = came.take(np.isin(came.persons, known))
-        still = set(waiting.tolist())
-        for person in self._persons:
-            person.joined(codes, values)
-            person.saw(seen)
-            person.waiting = {place: then for place, then in person.waiting.items() if place in still}
+        if self._persons:
+            self._saw(came, new, waiting)
         self._persons = [
             one for one in self._persons if len(one.others) <= _MOST_OTHERS and len(one.waiting) <= _MOST_WAITING
         ]
         self._turn(came)
+
+    def _saw(self, came: Batch, new: NDArray[np.int64], waiting: NDArray[np.int64]) -> None:
+        codes, values = _first_values(came, new)
+        for person in self._persons:
+            person.joined(codes, values)
+        seen = came.take(np.isin(came.persons, np.concatenate([one.others for one in self._persons])))
+        still = set(waiting.tolist())
+        for person in self._persons:
+            person.saw(seen)
+            person.waiting = {place: then for place, then in person.waiting.items() if place in still}
 
     def _of(self, decisions: Release) -> list[tuple[_Person, list[tuple[int, int]]]]:
         """Of each person whose rows are in decisions: their clusters and positions, in the order of these."""

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from microdata import DataError
 from service.kafka import Partition, Reader
-from service.worker.packing import pack, unpack
+from service.worker.packing import pack, packed, unpack
 from service.worker.sealing import Keys
 from stream_algos import Columns
 
@@ -408,4 +408,4 @@ def _content(sequence: int, pieces: Pieces) -> bytes:
         for table, numbers, entries in pieces
         for name, column in [("#", numbers), *entries.items()]
     }
-    return pack({"sequence": sequence, "tables": [table for table, _, _ in pieces]}, arrays)
+    return pack({"sequence": sequence, "tables": [table for table, _, _ in pieces]}, packed(arrays))

@@ -209,7 +209,8 @@ class Metrics(Collector):
                 delays = now - own.rows.times[rows]
                 self._delay_seconds.observe(delays)
                 self._delay_tuples.observe(own.position - own.rows.positions[rows])
-                losses = class_loss(Boxes(own.schema, clusters.lo, clusters.hi))
+                first, of = clusters.distinct
+                losses = class_loss(Boxes(own.schema, clusters.lo[first], clusters.hi[first]))[of]
                 _blend(known, "loss", float(losses @ np.diff(clusters.starts) / len(rows)))
                 _blend(known, "delay", float(delays.mean()))
 

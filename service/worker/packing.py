@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -22,16 +22,28 @@ _MAGIC, _BEFORE = b"PCS2", b"PCS1"
 _SMALLER = pa.Codec("zstd", 1)
 
 
-def pack(head: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """One blob that `unpack` takes apart again."""
+class Packed(NamedTuple):
+    """Arrays made smaller, with what stands where."""
+
+    shapes: list[list[Any]]
+    body: bytes
+
+
+def packed(arrays: Mapping[str, NDArray[Any]]) -> Packed:
+    """Arrays as `pack` takes them: the work of it, which need not be done again for another head."""
     index, blobs = [], []
     for name, array in arrays.items():
         differences = array.dtype == np.int64 and array.ndim == 1 and len(array) > 1
         stored = np.diff(array, prepend=0) if differences else array
         blobs.append(np.ascontiguousarray(stored).tobytes())
         index.append([name, array.dtype.str, list(array.shape), differences])
-    header = msgspec.json.encode({"head": head, "arrays": index})
-    return _MAGIC + struct.pack("<I", len(header)) + header + _SMALLER.compress(b"".join(blobs), asbytes=True)
+    return Packed(index, _SMALLER.compress(b"".join(blobs), asbytes=True))
+
+
+def pack(head: Mapping[str, Any], arrays: Packed) -> bytes:
+    """One blob that `unpack` takes apart again."""
+    header = msgspec.json.encode({"head": head, "arrays": arrays.shapes})
+    return _MAGIC + struct.pack("<I", len(header)) + header + arrays.body
 
 
 def unpack(blob: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -41,8 +53,8 @@ def unpack(blob: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     (length,) = struct.unpack_from("<I", blob, 4)
     header = msgspec.json.decode(blob[8 : 8 + length])
     size = sum(np.dtype(dtype).itemsize * int(np.prod(shape)) for _, dtype, shape, _ in header["arrays"])
-    packed, place = blob[8 + length :], 0
-    body = zlib.decompress(packed) if blob[:4] == _BEFORE else _SMALLER.decompress(packed, size, asbytes=True)
+    smaller, place = blob[8 + length :], 0
+    body = zlib.decompress(smaller) if blob[:4] == _BEFORE else _SMALLER.decompress(smaller, size, asbytes=True)
     arrays: dict[str, NDArray[Any]] = {}
     for name, dtype, shape, differences in header["arrays"]:
         count = int(np.prod(shape))

@@ -24,6 +24,7 @@ from service.publishing.departure import Departure
 from service.publishing.gate import Gate
 from service.publishing.rows import Rows
 from service.worker.memory import Written
+from service.worker.packing import Packed
 from service.worker.person_memory import PersonMemory
 from service.worker.state import Legacy, Origin, State
 from stream_algos import Engine, Release, Snapshot
@@ -47,9 +48,13 @@ class Settlement:
     """What is written of persons, where the engine remembers them."""
 
     @cached_property
+    def _packed(self) -> Packed:
+        return self.state.packed()
+
+    @cached_property
     def record(self) -> bytes:
         """The state as it is written."""
-        return self.state.encode()
+        return self.state.encode(self._packed)
 
     def remembering(self, end: int) -> Settlement:
         """The same once what is written of persons has arrived, and ends there."""
@@ -57,7 +62,9 @@ class Settlement:
             return self
         memory = self.memory.ending(end)
         note = memory.note if self.state.memory is not None else None
-        return Settlement(self.published, self.refused, replace(self.state, memory=note), memory)
+        ended = replace(self, state=replace(self.state, memory=note), memory=memory)
+        ended.__dict__["_packed"] = self._packed  # only the head says where it ends
+        return ended
 
 
 class InputPartition:

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from microdata import DataError
 from service.worker.memory import MemoryNote
-from service.worker.packing import pack, unpack
+from service.worker.packing import Packed, pack, packed, unpack
 from stream_algos import Release, Snapshot, Terms
 
 _DECISIONS = [part.name for part in fields(Release) if part.name not in {"decided", "given_up"}]
 """What is kept of a decision. When it was made is of no use once it is."""
 _OUTLIVED = ("outlived.ids", "outlived.lo", "outlived.hi")
 _OF_BOXES = ("ids", "lo", "hi", "parents")
-"""What decisions with the same id have in common."""
+"""What decisions with the same id and box have in common."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ class State:
     totals: Mapping[str, int] = field(default_factory=dict)
     """Events taken, released, suppressed, refused by reason: since the first start."""
 
-    def encode(self) -> bytes:
-        """The value of the state record."""
+    def encode(self, arrays: Packed | None = None) -> bytes:
+        """The value of the state record; `arrays` are its own, where they were `packed` before."""
         origin = self.origin
         head: dict[str, Any] = {
             "stream": origin.stream,
@@ -101,6 +101,10 @@ class State:
             head["memory"] = msgspec.structs.asdict(self.memory)
         if self.legacy is not None:
             head["terms"] = {"same": self.legacy.terms.same, "not_raised": self.legacy.terms.not_raised}
+        return pack(head, arrays or self.packed())
+
+    def packed(self) -> Packed:
+        """All that is not in the head of the record."""
         arrays: dict[str, NDArray[Any]] = {
             "pending": self.pending,
             "withheld": self.withheld,
@@ -113,7 +117,7 @@ class State:
         arrays |= {f"engine.{name}": array for name, array in (self.engine or {}).items()}
         if self.legacy is not None:
             arrays |= {f"legacy.{name}": array for name, array in self.legacy.engine.items()}
-        return pack(head, arrays)
+        return packed(arrays)
 
     @classmethod
     def decode(cls, value: bytes) -> State:
@@ -151,9 +155,9 @@ class State:
 def _decisions(decisions: Release) -> dict[str, NDArray[Any]]:
     """Decisions as they are written: a box that many of them have, once, and who has it by its number."""
     columns = {name: getattr(decisions, name) for name in _DECISIONS}
-    ids, first, box = np.unique(decisions.ids, return_index=True, return_inverse=True)
-    shared = all(np.array_equal(columns[name][first][box], columns[name]) for name in _OF_BOXES)
-    if shared and len(ids) < len(decisions):
+    first, box = decisions.distinct
+    shared = np.array_equal(decisions.parents[first][box], decisions.parents)
+    if shared and len(first) < len(decisions):
         columns |= {name: columns[name][first] for name in _OF_BOXES} | {"box": box.astype(np.int32)}
     return {f"decisions.{name}": column for name, column in columns.items()}
 

@@ -104,12 +104,15 @@ class Transactions:
                     producer.produce(Partition(stream.output, number), values, timestamp_ms=tick)
             if letters and stream.dead_letters is not None:
                 producer.produce(Partition(stream.dead_letters, 0), letters, timestamp_ms=tick)
+            settled = self._remember(producer, settlements, tick)
+            states = {place: Partition(stream.state_topic, place.number) for place in settled}
+            written = producer.produce_and_wait(
+                {states[place]: (str(place.number).encode(), one.record) for place, one in settled.items()}, tick
+            )
             offsets = {}
-            settled = {place: self._remember(producer, one, tick) for place, one in settlements.items()}
             for partition, settlement in settled.items():
-                where, state = Partition(stream.state_topic, partition.number), settlement.state
-                written = producer.produce_and_wait(where, settlement.record, str(partition.number).encode(), tick)
-                note = StateNote(written, state.sequence, str(state.origin.topic_id))
+                state = settlement.state
+                note = StateNote(written[states[partition]], state.sequence, str(state.origin.topic_id))
                 offsets[partition] = Committed(state.position, note.encode())
             producer.flush()
             producer.send_offsets(offsets, token)
@@ -122,13 +125,23 @@ class Transactions:
         return settled
 
     @staticmethod
-    def _remember(producer: TransactionalProducer, settlement: Settlement, tick: int) -> Settlement:
-        """Write what is remembered of persons, and wait until it has arrived: records arrive in their order."""
-        memory = settlement.memory
-        if memory is None or not memory.records:
-            return settlement
-        (key, value), before = memory.records[-1], memory.records[:-1]
-        if before:
-            keys, values = zip(*before, strict=True)
-            producer.produce(memory.where, values, keys, tick)
-        return settlement.remembering(producer.produce_and_wait(memory.where, value, key, tick) + 1)
+    def _remember(producer: TransactionalProducer, settlements: Settlements, tick: int) -> Settlements:
+        """Write what is remembered of persons, and wait until all of it has arrived: records arrive in their order."""
+        last = {}
+        for settlement in settlements.values():
+            memory = settlement.memory
+            if memory is None or not memory.records:
+                continue
+            *before, last[memory.where] = memory.records
+            if before:
+                keys, values = zip(*before, strict=True)
+                producer.produce(memory.where, values, keys, tick)
+        if not last:
+            return settlements
+        written = producer.produce_and_wait(last, tick)
+        return {
+            place: one
+            if one.memory is None or one.memory.where not in written
+            else one.remembering(written[one.memory.where] + 1)
+            for place, one in settlements.items()
+        }

@@ -13,7 +13,7 @@ from service.publishing.boxes import PublishedBoxes
 from service.publishing.gate import Gate
 from service.publishing.rows import Rows
 from service.worker.stream import Stream
-from stream_algos import Batch, Release
+from stream_algos import Batch, Memory, Release
 
 _ROWS = 64
 _MOST_ROWS = 4096
@@ -36,7 +36,14 @@ def warm_up(stream: Stream) -> None:
     batch = Batch(steps, np.zeros(count), steps.copy(), quasi, sensitive)
     releases = [engine.push(batch), engine.expire(0.0)]
     other = stream.engine()
-    other.restore(engine.snapshot(), batch)
+    if isinstance(engine, Memory) and isinstance(other, Memory):
+        room = other.room(engine.sizes())
+        for table, size in engine.sizes().items():
+            for name, kept in engine.entries(table, np.arange(size)).items():
+                room[table][name][:] = kept
+        other.recall(engine.rest(), batch)
+    else:
+        other.restore(engine.snapshot(), batch)
     releases.append(engine.flush())
     public = tuple(pa.nulls(count) for _ in schema.public)
     rows = Rows(batch.positions, batch.times, batch.persons, batch.quasi, batch.sensitive, public)

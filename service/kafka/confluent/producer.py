@@ -112,25 +112,28 @@ class ConfluentProducer:
         return done
 
     def produce_and_wait(
-        self,
-        partition: Partition,
-        value: bytes | None,
-        key: bytes | None = None,
-        timestamp_ms: int | None = None,
-    ) -> int:
-        """Write one record and wait for its offset."""
-        offsets: list[int | None] = []
-        note = self._on_delivery(partition.topic)
-
-        def done(error: ck.KafkaError | None, message: Any) -> None:
-            note(error, message)
-            offsets.append(message.offset())
-
-        self._hand_over(partition, [(value, key)], timestamp_ms, done)
+        self, records: Mapping[Partition, tuple[bytes | None, bytes | None]], timestamp_ms: int | None = None
+    ) -> dict[Partition, int]:
+        """Write a record to each of these partitions and wait for their offsets."""
+        offsets: dict[Partition, int | None] = {}
+        for partition, (key, value) in records.items():
+            done = functools.partial(self._note_offset, self._on_delivery(partition.topic), offsets)
+            self._hand_over(partition, [(value, key)], timestamp_ms, done)
         self.flush()
-        if not offsets:  # the call that should have told was ended by a fatal error, see `_require_delivered`
+        for partition in records.keys() - offsets.keys():
+            # The call that should have told was ended by a fatal error, see `_require_delivered`.
             raise AbortableError(f"topic {partition.topic!r}: nobody said whether the record was acknowledged")
-        return offset_of(partition, offsets[0])
+        return {partition: offset_of(partition, offsets[partition]) for partition in records}
+
+    @staticmethod
+    def _note_offset(
+        note: Callable[[ck.KafkaError | None, Any], None],
+        offsets: dict[Partition, int | None],
+        error: ck.KafkaError | None,
+        message: Any,
+    ) -> None:
+        note(error, message)
+        offsets[Partition(message.topic(), message.partition())] = message.offset()
 
     def flush(self) -> None:
         """Wait until everything is acknowledged."""

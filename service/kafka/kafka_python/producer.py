@@ -80,17 +80,15 @@ class KafkaPythonProducer:
                 self._sent.append(self._producer.send(topic, value, key, None, number, timestamp_ms))
 
     def produce_and_wait(
-        self,
-        partition: Partition,
-        value: bytes | None,
-        key: bytes | None = None,
-        timestamp_ms: int | None = None,
-    ) -> int:
-        """Write one record and wait for its offset."""
-        self.produce(partition, [value], [key], timestamp_ms)
-        sent = self._sent[-1]
+        self, records: Mapping[Partition, tuple[bytes | None, bytes | None]], timestamp_ms: int | None = None
+    ) -> dict[Partition, int]:
+        """Write a record to each of these partitions and wait for their offsets."""
+        sent = {}
+        for partition, (key, value) in records.items():
+            self.produce(partition, [value], [key], timestamp_ms)
+            sent[partition] = self._sent[-1]
         self.flush()
-        return offset_of(partition, sent.value.offset)
+        return {partition: offset_of(partition, each.value.offset) for partition, each in sent.items()}
 
     def flush(self) -> None:
         """Wait until everything is acknowledged."""

@@ -35,7 +35,7 @@ def test_a_broker_dies_in_the_middle_of_a_transaction_and_comes_back(mortal_kafk
         assert member.values(1) == {partition: [b"before"]}
         producer = world.producer("worker", transaction_timeout_ms=4_000)
         producer.begin()
-        producer.produce_and_wait(partition, b"unclear")
+        producer.produce_and_wait({partition: (None, b"unclear")})
         mortal_kafka.kill()
         with pytest.raises(UnclearError):
             producer.commit()
@@ -59,7 +59,7 @@ def test_what_a_broker_does_not_take_in_time_fails_the_transaction_and_nothing_e
         mortal_kafka.kill()
         try:
             with pytest.raises(AbortableError):
-                producer.produce_and_wait(partition, b"too late")
+                producer.produce_and_wait({partition: (None, b"too late")})
         finally:
             mortal_kafka.start()
 
@@ -74,7 +74,7 @@ def test_offsets_that_no_coordinator_takes_fail_the_transaction_in_time(mortal_k
         token = member.consumer.group_token()
         producer = world.producer("patient", transaction_timeout_ms=3_000)
         producer.begin()
-        producer.produce_and_wait(partition, b"record")
+        producer.produce_and_wait({partition: (None, b"record")})
         producer.send_offsets({partition: Committed(1)}, token)  # so that the coordinator is known
         mortal_kafka.kill()
         started = time.monotonic()

@@ -102,7 +102,7 @@ class Desk:
             self._producer = self._client.producer("writer")
             self._producer.init_transactions()
         self._producer.begin()
-        self._producer.produce_and_wait(INPUT, b"event")
+        self._producer.produce_and_wait({INPUT: (None, b"event")})
         self._producer.flush()
         self._producer.send_offsets({INPUT: Committed(1, "note")}, self._consumer.group_token())
         self._producer.commit()

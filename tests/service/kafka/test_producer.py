@@ -29,7 +29,7 @@ def test_records_state_and_offset_become_visible_together(world: Any) -> None:
     producer = world.producer()
     producer.begin()
     producer.produce(target, [b"a", b"b"])
-    offset = producer.produce_and_wait(state, b"the state", b"0", RECENTLY)
+    offset = producer.produce_and_wait({state: (b"0", b"the state")}, RECENTLY)[state]
     producer.send_offsets({source: Committed(3, f"state={offset}")}, member.consumer.group_token())
     assert world.reader().watermarks(target).high == 0
     assert world.reader().watermarks(state).high == 0
@@ -60,14 +60,15 @@ def test_offsets_of_state_records_are_known_before_the_commit_and_are_right(worl
     topic = world.topic(2).topic
     producer = world.producer()
     producer.begin()
-    for number in (0, 1):
-        partition = Partition(topic, number)
-        assert producer.produce_and_wait(partition, b"first", b"k") == 0
-        producer.produce(partition, [b"x"] * 10, [b"k"] * 10)
-        assert producer.produce_and_wait(partition, b"second", b"k") == 11
+    left, right = Partition(topic, 0), Partition(topic, 1)
+    assert producer.produce_and_wait({left: (b"k", b"first")}) == {left: 0}
+    producer.produce(left, [b"x"] * 10, [b"k"] * 10)
+    both = {right: (b"k", b"other"), left: (b"k", b"second")}
+    assert producer.produce_and_wait(both) == {left: 11, right: 0}
     producer.commit()
-    (batch,) = world.reader().read(Partition(topic, 1), 11, 12, 60)
-    assert batch.values == [b"second"]
+    for partition, offset, value in ((left, 11, b"second"), (right, 0, b"other")):
+        (batch,) = world.reader().read(partition, offset, offset + 1, 60)
+        assert (batch.keys, batch.values) == ([b"k"], [value])
 
 
 def test_many_records_keep_their_order(world: Any) -> None:
@@ -98,7 +99,7 @@ def test_a_record_that_the_topic_does_not_take_fails_the_transaction(world: Any)
     producer.produce(partition, [b"x" * 1000])
     producer.flush()
     with pytest.raises(TooLargeError):
-        producer.produce_and_wait(partition, b"x" * 5000)
+        producer.produce_and_wait({partition: (None, b"x" * 5000)})
     with pytest.raises(KafkaError):
         producer.commit()
     producer.abort()
@@ -118,7 +119,7 @@ def test_a_record_without_key_does_not_get_into_a_compacted_topic(world: Any) ->
     producer = world.producer()
     producer.begin()
     with pytest.raises(KafkaError):
-        producer.produce_and_wait(partition, b"no key")
+        producer.produce_and_wait({partition: (None, b"no key")})
     producer.abort()
     assert world.read(partition, dirty=True) == []
 
@@ -127,18 +128,18 @@ def test_a_topic_that_does_not_exist_fails_the_transaction(world: Any) -> None:
     producer = world.producer(transaction_timeout_ms=2_000)
     producer.begin()
     with pytest.raises(KafkaError):
-        producer.produce_and_wait(Partition("no-" + world.name, 0), b"x")
+        producer.produce_and_wait({Partition("no-" + world.name, 0): (None, b"x")})
 
 
 def test_who_takes_over_a_transactional_id_shuts_out_the_zombie_and_aborts_what_it_left(world: Any) -> None:
     partition = world.topic()
     zombie = world.producer("worker")
     zombie.begin()
-    zombie.produce_and_wait(partition, b"from the zombie")
+    zombie.produce_and_wait({partition: (None, b"from the zombie")})
     owner = world.producer("worker")
     eventually(lambda: world.reader().watermarks(partition).high == 2)
     with pytest.raises(FencedError):
-        zombie.produce_and_wait(partition, b"again")
+        zombie.produce_and_wait({partition: (None, b"again")})
     with pytest.raises(FencedError):
         zombie.commit()
     owner.begin()
@@ -151,7 +152,7 @@ def test_a_zombie_that_only_commits_is_shut_out_too(world: Any) -> None:
     partition = world.topic()
     zombie = world.producer("worker")
     zombie.begin()
-    zombie.produce_and_wait(partition, b"from the zombie")
+    zombie.produce_and_wait({partition: (None, b"from the zombie")})
     world.producer("worker")
     with pytest.raises(FencedError):
         zombie.commit()
@@ -162,11 +163,11 @@ def test_a_transaction_that_is_open_for_too_long_is_aborted_by_the_broker(world:
     partition = world.topic()
     producer = world.producer(transaction_timeout_ms=3_000)
     producer.begin()
-    producer.produce_and_wait(partition, b"too late")
+    producer.produce_and_wait({partition: (None, b"too late")})
     assert world.reader().watermarks(partition).high == 0
     eventually(lambda: world.reader().watermarks(partition).high == 2)
     with pytest.raises((FencedError, AbortableError)):
-        producer.produce_and_wait(partition, b"even later")
+        producer.produce_and_wait({partition: (None, b"even later")})
     with pytest.raises((FencedError, AbortableError)):
         producer.commit()
     assert world.read(partition) == []
@@ -179,7 +180,7 @@ def test_a_producer_that_lets_go_leaves_its_transaction_to_the_next_owner(world:
     gone = world.client().producer("worker-of-" + world.name)
     gone.init_transactions()
     gone.begin()
-    gone.produce_and_wait(partition, b"left behind")
+    gone.produce_and_wait({partition: (None, b"left behind")})
     gone.close()
     time.sleep(0.3)
     assert world.reader().watermarks(partition).high == 0, "nobody has aborted it yet"
@@ -222,7 +223,7 @@ def test_a_flush_that_confluent_kafka_ends_without_a_reason_is_repeated(world: s
     partition, producer = world.topic(), world.producer()  # type: ignore[attr-defined]
     producer._producer = Unreasonable(producer._producer)
     producer.begin()
-    assert producer.produce_and_wait(partition, b"one") == 0
+    assert producer.produce_and_wait({partition: (None, b"one")}) == {partition: 0}
     producer.commit()
     assert world.read(partition) == [b"one"]  # type: ignore[attr-defined]
     assert producer._producer.failures == []

@@ -46,8 +46,8 @@ def test_interleaved_transactions_are_told_apart(world: Any) -> None:
     for producer in (kept, dropped):
         producer.begin()
     for number in range(3):
-        kept.produce_and_wait(partition, b"kept %d" % number)
-        dropped.produce_and_wait(partition, b"dropped %d" % number)
+        kept.produce_and_wait({partition: (None, b"kept %d" % number)})
+        dropped.produce_and_wait({partition: (None, b"dropped %d" % number)})
     dropped.abort()
     kept.commit()
     world.write(partition, b"later")
@@ -60,7 +60,7 @@ def test_the_end_is_the_last_stable_offset_for_who_reads_committed_records(world
     world.write(partition, b"one")
     producer = world.producer()
     producer.begin()
-    assert producer.produce_and_wait(partition, b"two") == 2
+    assert producer.produce_and_wait({partition: (None, b"two")}) == {partition: 2}
     assert world.reader().watermarks(partition) == (0, 2)
     assert world.reader(dirty=True).watermarks(partition) == (0, 3)
     producer.abort()
@@ -71,7 +71,7 @@ def test_a_range_that_is_not_stable_yet_is_waited_for(world: Any) -> None:
     partition = world.topic()
     producer = world.producer()
     producer.begin()
-    offset = producer.produce_and_wait(partition, b"state")
+    offset = producer.produce_and_wait({partition: (None, b"state")})[partition]
     reader = world.reader()
     with pytest.raises(RetriableError):
         list(reader.read(partition, offset, offset + 1, 0.5))

@@ -155,7 +155,7 @@ def test_whoever_ended_a_transaction_has_shut_out_its_owner(world: Any) -> None:
         zombie.begin()
         world.producer("zombie")
         with pytest.raises((AbortableError, FencedError, UnclearError)):
-            zombie.produce_and_wait(place, b"late")
+            zombie.produce_and_wait({place: (None, b"late")})
         world.client().producer(worker._transactions.owner).init_transactions()
         town.feed(*people(30, 9, start=30))
         town.until_all_left(worker, 60)

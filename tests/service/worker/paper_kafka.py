@@ -174,10 +174,11 @@ class Paper:
         keys = keys or [None] * len(values)
         self._open += [(place, key, value) for key, value in zip(keys, values, strict=True)]
 
-    def produce_and_wait(self, place: Any, value: Any, key: Any = None, timestamp_ms: Any = None) -> Any:
-        self._call("wait", place.topic, timestamp_ms)
-        self._open.append((place, key, value))
-        return len(self.logs[place]) + sum(where == place for where, _, _ in self._open) - 1
+    def produce_and_wait(self, records: Any, timestamp_ms: Any = None) -> Any:
+        (topic,) = {place.topic for place in records}
+        self._call("wait", topic, timestamp_ms)
+        self._open += [(place, *record) for place, record in records.items()]
+        return {place: len(self.logs[place]) + sum(where == place for where, *_ in self._open) - 1 for place in records}
 
     def flush(self) -> None:
         self._call("flush")

@@ -99,13 +99,28 @@ def test_a_claim_comes_before_anything_is_taken(hall: Any) -> None:
     assert len(hall.paper.logs[Partition(STATE, 0)]) == 1
 
 
+def test_a_transaction_waits_once_for_the_states_of_all_partitions() -> None:
+    hall = Hall(2)
+    hall.cycle()
+    for place in (RAW, RAW_1):
+        hall.feed(event(0, 0), event(1, 1), place=place)
+    hall.cycle()
+    assert hall.names().count("wait") == 1
+    assert {place: offset.offset for place, offset in hall.paper.committed_offsets.items()} == {RAW: 2, RAW_1: 2}
+    for place in (RAW, RAW_1):
+        note = json.loads(hall.paper.committed_offsets[place].metadata)
+        key, value = hall.paper.logs[Partition(STATE, place.number)][note["state"]]
+        assert (key, State.decode(value).sequence) == (str(place.number).encode(), note["sequence"])
+    hall.worker.close()
+
+
 def test_a_transaction_opens_after_the_poll_and_its_token_and_waits_for_the_state_before_the_offsets(
     hall: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hall.cycle()
     hall.feed(event(0, 0), event(1, 1), (None, b"poison"))
     encode = State.encode
-    monkeypatch.setattr(State, "encode", lambda state: hall.paper.calls.append(("encode",)) or encode(state))
+    monkeypatch.setattr(State, "encode", lambda *given: hall.paper.calls.append(("encode",)) or encode(*given))
     hall.cycle()
     assert hall.names() == [
         "poll",
@@ -244,7 +259,9 @@ def test_a_state_that_outgrows_its_limit_stops_its_partition_before_anything_is_
     hall, encode = Hall(2), State.encode
     hall.cycle()
     limit = hall.worker._settings.max_state_bytes
-    monkeypatch.setattr(State, "encode", lambda state: encode(state) + bytes(0 if state.origin.partition else limit))
+    monkeypatch.setattr(
+        State, "encode", lambda own, packed: encode(own, packed) + bytes(0 if own.origin.partition else limit)
+    )
     hall.feed(event(0, 0), event(1, 1))
     hall.feed(event(10, 0), event(11, 1), place=RAW_1)
     hall.cycle(3)

@@ -10,6 +10,7 @@ from service.worker import stream as streams
 from service.worker.settings import WorkerSettings
 from service.worker.stream import stream_of
 from service.worker.warmup import warm_up
+from stream_algos._cohort_memory import CohortMemory
 
 BASE = {
     "name": "s",
@@ -63,6 +64,21 @@ def test_an_engine_that_remembers_persons_must_let_a_worker_keep_them(monkeypatc
     monkeypatch.setattr(streams, "Memory", int)
     with pytest.raises(PolicyError, match="cannot be kept across restarts"):
         stream_of(asked, WorkerSettings())
+
+
+def test_what_only_a_restart_needs_is_ready_when_a_worker_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    cohorts = {"algorithm": "cohorts", "k": 3, "delay": {"tuples": 50}, "company": "standing"}
+    recalled: list[dict[str, int]] = []
+    recall = CohortMemory.recall
+
+    def noted(own: CohortMemory, *given: Any) -> None:
+        recall(own, *given)
+        recalled.append(own.sizes())
+
+    monkeypatch.setattr(CohortMemory, "recall", noted)
+    warm_up(stream_of(policy(guarantee=cohorts), WorkerSettings()))
+    (sizes,) = recalled
+    assert sizes["nodes"] > 0
 
 
 def test_a_policy_without_sensitive_attributes_warms_up() -> None:
