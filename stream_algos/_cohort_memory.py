@@ -45,6 +45,7 @@ from stream_algos._cohort_state import (
     OPEN,
     P_HI,
     P_LO,
+    PARENT,
     PERSON,
     PERSONS,
     POOLED,
@@ -252,6 +253,11 @@ class CohortMemory(Memory):
         state, noted = self._state, self._noted()
         ids = state.ids[len(state.ids) - len(noted) :, ID]
         return ids[(state.ids[noted, ID] != ids) | (state.nodes[noted, LEFT] != NONE)]
+
+    def parents(self) -> NDArray[np.uint64]:
+        """What every cohort published last before it got its box; those before come before that."""
+        nodes = self._state.nodes[: self._state.meta[NODES]]
+        return self._state.ids[: len(nodes), PARENT][nodes[:, LEFT] == NONE]
 
     def newcomers(self) -> NDArray[np.int64] | None:
         """Entries behind those that there were, unless some of these are free: then nobody knows whose they become."""

@@ -69,6 +69,10 @@ class Memory(ABC):
         """Ids of published boxes that nothing is decided with any more, but was at the last `kept`."""
 
     @abstractmethod
+    def parents(self) -> NDArray[np.uint64]:
+        """Ids of all boxes that one of a later release may come after: as its parent, or before that."""
+
+    @abstractmethod
     def rest(self) -> Snapshot:
         """What the tables leave out."""
 

@@ -341,7 +341,8 @@ class InputPartition:
             waiting = np.union1d(self.engine.reusable()[0], self._owed.ids)
             self._published.keep(waiting)
             self._room = _FEW_BOXES + 2 * len(self._published)
-            self._gate.keep(waiting)
+            before = [] if self._memory is None else [self._memory.parents()]
+            self._gate.keep(np.concatenate([waiting, self._owed.parents, *before]))
         self.rows.keep(
             np.concatenate([state.pending, self._owed.members]), state.needed_from if self.engine.windowed else None
         )

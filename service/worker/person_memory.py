@@ -74,6 +74,10 @@ class PersonMemory:
         """Ids of boxes with which the engine has decided nothing since the last commit, though it might have before."""
         return self._engine.retired()
 
+    def parents(self) -> NDArray[np.uint64]:
+        """Ids of boxes that what leaves later comes after: the gate must not forget them."""
+        return self._engine.parents()
+
     def forget(self, persons: NDArray[np.int64], rows: Batch) -> NDArray[np.int64]:
         """Forget these persons; positions of the rows that are given up so."""
         return self._engine.forget(persons, rows)

@@ -16,6 +16,7 @@ from service.kafka import AbortableError, Partition, UnclearError
 from service.settings import SettingsError
 from service.worker import followed, partition
 from service.worker import memory as memory_module
+from service.worker import partition as partition_module
 from service.worker.loop import Worker
 from service.worker.metrics import Metrics
 from service.worker.packing import unpack
@@ -193,6 +194,19 @@ def test_without_what_was_kept_the_attack_would_succeed(quarter: Quarter, monkey
             quarter.hall.cycle()
     quarter.hall.cycle(2)
     assert quarter.least() < K
+
+
+def test_nothing_is_refused_because_what_its_box_comes_after_was_forgotten(
+    key_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partition_module, "_FEW_BOXES", 1)
+    quarter = Quarter(key_file, persons=400, l=2)
+    quarter.hall.cycle()
+    for known in range(40, 400, 20):
+        quarter.come(60, moving=0.0, among=slice(0, known))
+        quarter.hall.cycle()
+    assert quarter.known()["splits"] > 10
+    assert quarter.hall.worker.metrics.status()["counts"]["refused_releases"] == 0
 
 
 def test_what_is_remembered_is_written_and_acknowledged_before_the_state_that_names_it(quarter: Quarter) -> None:
