@@ -130,7 +130,7 @@ def arena_of(
     """A broker with a stream of orders, and workers with default settings."""
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        real = stack.enter_context(RealKafka()) if broker == "apache" else None
+        real = stack.enter_context(RealKafka(lasting=True)) if broker == "apache" else None
         bootstrap = real.bootstrap if real else stack.enter_context(Broker()).bootstrap
         arena = Arena(directory, bootstrap, client, settings={}, algorithm=algorithm, traced=False, emit=emit)
         stack.callback(arena.close)

@@ -167,7 +167,7 @@ def run(broker: str, client: str, repeat: int, watch: float, only: str = "") -> 
     """Fault by fault: its name, how often, the middle and the longest stall."""
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        real = stack.enter_context(RealKafka()) if broker == "apache" else None
+        real = stack.enter_context(RealKafka(lasting=True)) if broker == "apache" else None
         bootstrap = real.bootstrap if real else stack.enter_context(Broker()).bootstrap
         arena = Arena(directory, bootstrap, client, settings={})
         stack.callback(arena.close)

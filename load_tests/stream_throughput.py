@@ -58,7 +58,7 @@ EVENT_BYTES = 200
 def broker(kind: str) -> Iterator[str]:
     """The address of a broker in a process of its own."""
     if kind == "apache":
-        with RealKafka() as kafka:
+        with RealKafka(lasting=True) as kafka:
             yield kafka.bootstrap
         return
     port = free_port()

@@ -21,8 +21,10 @@ class JavaServer(ABC):
 
     name: str
 
-    def __init__(self) -> None:
+    def __init__(self, *, lasting: bool = False) -> None:
+        """Unless it is `lasting`, Java does not optimize what runs often: that takes longer than most tests do."""
         self.home = Path(tempfile.mkdtemp(prefix="portcullis-java-"))
+        self._options = [] if lasting else ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
         self._process: subprocess.Popen[bytes] | None = None
 
     @abstractmethod
@@ -60,7 +62,7 @@ class JavaServer(ABC):
         """A process in its folder, which writes to its log."""
         with self.log_file.open("ab") as log:
             return subprocess.Popen(
-                ["java", *arguments], cwd=self.home, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                ["java", *self._options, *arguments], cwd=self.home, stdout=log, stderr=log, stdin=subprocess.DEVNULL
             )
 
     def stop(self) -> None:

@@ -69,8 +69,10 @@ class RealKafka(JavaServer):
 
     name = f"Apache Kafka {VERSION}"
 
-    def __init__(self, port: int = 0, node: int = 1, first: "RealKafka | None" = None) -> None:
-        super().__init__()
+    def __init__(
+        self, port: int = 0, node: int = 1, first: "RealKafka | None" = None, *, lasting: bool = False
+    ) -> None:
+        super().__init__(lasting=lasting)
         self._node = node
         self._first = first or self
         self._cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
@@ -163,7 +165,8 @@ class RealKafka(JavaServer):
         ]  # fmt: skip
         export = ["-exportcert", "-rfc", "-file", "broker.pem"]
         for arguments in (make, export):
-            subprocess.run(["keytool", *arguments, *store], cwd=self.home, check=True, capture_output=True)
+            command = ["keytool", "-J-XX:TieredStopAtLevel=1", *arguments, *store]
+            subprocess.run(command, cwd=self.home, check=True, capture_output=True)
 
     def _properties(self) -> str:
         login = "org.apache.kafka.common.security"
@@ -201,8 +204,10 @@ unsecuredLoginStringClaim_sub="broker";
             transaction.abort.timed.out.transaction.cleanup.interval.ms=2000
             share.coordinator.state.topic.replication.factor=1
             share.coordinator.state.topic.min.isr=1
+            # Each time it looks through all topics, and tests make thousands.
+            metadata.max.idle.interval.ms=10000
             log.initial.task.delay.ms=500
-            log.retention.check.interval.ms=500
+            log.retention.check.interval.ms=2000
             log.cleaner.backoff.ms=500
             """)
 
@@ -224,7 +229,7 @@ def main() -> None:
     options = parser.parse_args()
     fetch()
     if not options.fetch_only:
-        kafka = RealKafka(options.port)
+        kafka = RealKafka(options.port, lasting=True)
         run_until_interrupted(kafka, kafka.bootstrap)
 
 

@@ -76,8 +76,7 @@ class RealRegistry(JavaServer):
     def command(self) -> list[str]:
         """On this port."""
         fetch()
-        options = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-        options += [f"-Dquarkus.http.port={self.port}", "-Dquarkus.http.host=127.0.0.1"]
+        options = ["-Xmx256m", f"-Dquarkus.http.port={self.port}", "-Dquarkus.http.host=127.0.0.1"]
         options += [f"-Dapicurio.datasource.url=jdbc:h2:file:{self.home}/schemas"]
         return [*options, "-jar", str(_jar())]
 
