@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import httpx
 import yaml
 
 from service.ports import free_port
+from tests.patience import happens
 from tests.service.cli.cli_world import POLICY, table_text
 
 ROOT = Path(__file__).parents[3]
@@ -41,21 +41,19 @@ def submit(client: Any, policy: Any = POLICY, table: Any = None, headers: Any = 
 def wait_for(client: Any, job: Any, *states: Any, seconds: int = 120, headers: Any = None) -> Any:
     """The job once it is in one of these states."""
     states = states or ("succeeded", "failed", "cancelled")
-    until = time.monotonic() + seconds
-    while True:
-        found = client.get(f"/v1/jobs/{job['id']}", headers=headers).json()
-        if found["state"] in states:
-            return found
-        assert time.monotonic() < until, found
-        time.sleep(0.05)
+    found = {}
+
+    def is_there() -> bool:
+        found.update(client.get(f"/v1/jobs/{job['id']}", headers=headers).json())
+        return found["state"] in states
+
+    assert happens(is_there, seconds), found
+    return found
 
 
 def wait_until(holds: Any, seconds: int = 120) -> None:
     """Wait for something that the service does right after it has answered."""
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    assert happens(holds, seconds)
 
 
 class ServiceProcess:
@@ -108,10 +106,7 @@ class ServiceProcess:
     def worker_pid(self, job: Any, attempt: int = 1) -> Any:
         """Process of a job that misbehaves, which tells it."""
         path = self.data / "jobs" / job["id"] / f"result-{attempt}" / "pid"
-        until = time.monotonic() + 120
-        while not (path.exists() and path.read_text()):
-            assert time.monotonic() < until, self.log.read_text()
-            time.sleep(0.05)
+        assert happens(lambda: path.exists() and path.read_text(), 120), self.log.read_text()
         return int(path.read_text())
 
 

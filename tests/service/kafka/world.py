@@ -1,7 +1,6 @@
 """The world of a contract test: a client of one kind on a broker of one kind, and names of its own."""
 
 import contextlib
-import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from service.kafka import (
     UnknownTopicError,
     connect,
 )
+from tests.patience import happens
 
 QUICK = {
     "session_timeout_ms": 20_000,  # machines that run tests are busy
@@ -156,11 +156,8 @@ class World:
 
 
 def eventually(done: Callable[[], object], seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not done():
-        if time.monotonic() > deadline:
-            pytest.fail(f"did not happen within {seconds} s")
-        time.sleep(0.01)
+    if not happens(done, seconds):
+        pytest.fail(f"did not happen within {seconds} s")
 
 
 def offsets_of(batches: Any) -> list[int]:
