@@ -174,9 +174,10 @@ def works_without_a_seed(case: Case) -> None:
 
 
 def row_order_does_not_matter(case: Case) -> None:
-    """The guarantee holds in every order."""
-    for table in case.tables():
-        for order in (np.arange(len(table))[::-1], np.argsort(table.quasi[:, 0]), np.argsort(table.sensitive[:, 0])):
+    """The guarantee holds in every order: three of the first table, one of the others."""
+    for number, table in enumerate(case.tables()):
+        orders = (np.argsort(table.sensitive[:, 0]), np.argsort(table.quasi[:, 0]), np.arange(len(table))[::-1])
+        for order in orders[: 1 if number else 3]:
             moved = table.take(order)
             assert_sound(moved, *anonymized(case, moved))
 

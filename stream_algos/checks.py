@@ -56,6 +56,13 @@ class StreamCase:
         )
         return [one for one in every if self._accepts(one[0])]
 
+    def some_streams(self, rows: int) -> list[tuple[Schema, Batch]]:
+        """For what does not depend on the models: all streams for the example, and the last for each of its variants.
+
+        The last has several rows per person, drifts, and has two sensitive attributes where the models take them.
+        """
+        return self.streams(rows)[0 if self.given == self.engine.example else -1 :]
+
     def _accepts(self, schema: Schema) -> bool:
         try:
             self.build(schema)
@@ -99,23 +106,20 @@ def _refused(call: Callable[[], object], *errors: type[Exception]) -> bool:
     return False
 
 
-def the_models_hold_and_no_row_is_lost(case: StreamCase) -> None:
-    """The models hold and no row is lost."""
+def the_models_hold_and_most_rows_are_released(case: StreamCase) -> None:
+    """No row is lost. An engine that knows persons again releases most where these stay what they are."""
     for schema, batch in case.streams():
-        case.observer(schema).run(batch).assert_complete()
-
-
-def most_rows_are_released(case: StreamCase) -> None:
-    """Most rows are released; by an engine that knows persons again, where these stay what they are."""
-    for schema, batch in case.streams():
-        observer = case.observer(schema).run(steady(batch) if case.engine.remembers else batch)
+        observer = case.observer(schema).run(batch)
+        observer.assert_complete()
+        if case.engine.remembers:
+            observer = case.observer(schema).run(steady(batch))
         assert len(observer.release.members) > 0.7 * len(batch)
 
 
 def batch_splits_do_not_matter(case: StreamCase) -> None:
     """Batch splits do not matter."""
-    for schema, batch in case.streams(90):
-        for sizes in ((1,), (90,), (1, 13, 2)):
+    for number, (schema, batch) in enumerate(case.some_streams(90)):
+        for sizes in ((1, 13, 2), (1,), (90,))[: 1 if number else 3]:
             observer = case.observer(schema).run(batch, sizes)
             observer.assert_complete()
             assert all(type(model) in case.engine.guarantees for model in observer.engine.models())
@@ -123,8 +127,8 @@ def batch_splits_do_not_matter(case: StreamCase) -> None:
 
 def one_push_decides_what_pushes_by_moment_do(case: StreamCase) -> None:
     """Whoever pushes much at once gets the same decisions at the same positions, by the clock of the rows as well."""
-    for schema, batch in case.streams(90):
-        for times in (batch.times, np.floor(batch.times), batch.times // 15):
+    for number, (schema, batch) in enumerate(case.some_streams(90)):
+        for times in (np.floor(batch.times), batch.times, batch.times // 15)[: 1 if number else 3]:
             one, many = case.observer(schema), case.observer(schema)
             at_once = replace(batch, times=times)
             one.push(at_once)
@@ -144,7 +148,7 @@ def a_release_says_where_it_was_decided(case: StreamCase) -> None:
     A window by time is complete before the row that shows it is taken.
     """
     by_time = case.hold.window is not None and case.hold.tuples is None
-    for schema, batch in case.streams(90):
+    for schema, batch in case.some_streams(90):
         engine = case.build(schema)
         engine.push(batch.take(slice(0, 1)))
         for before, row in pairwise(range(len(batch))):
@@ -164,7 +168,7 @@ def a_release_says_where_it_was_decided(case: StreamCase) -> None:
 
 def delay_is_kept(case: StreamCase) -> None:
     """Whatever is refused or left out in between: positions count, not rows."""
-    for schema, batch in case.streams(90):
+    for schema, batch in case.some_streams(90):
         observer = case.observer(schema)
         for part in cut(batch, (1,)):
             observer.push(part)
@@ -174,7 +178,7 @@ def delay_is_kept(case: StreamCase) -> None:
 
 def positions_without_rows_pass_too(case: StreamCase) -> None:
     """Rows, then nothing but positions: what is held is decided as soon as its time in positions is over."""
-    for schema, batch in case.streams(60):
+    for schema, batch in case.some_streams(60):
         if case.positions_waited == np.inf:
             continue
         observer, last = case.observer(schema), int(batch.positions[-1])
@@ -192,7 +196,7 @@ def positions_without_rows_pass_too(case: StreamCase) -> None:
 
 def it_does_not_matter_who_tells_that_positions_have_passed(case: StreamCase) -> None:
     """The next row, or somebody before it, one by one or all at once: the same decisions."""
-    for schema, batch in case.streams(90):
+    for schema, batch in case.some_streams(90):
         gaps = replace(batch, positions=batch.positions + 25 * (np.arange(90) // 30))
         quiet, told = case.observer(schema, 3), case.observer(schema, 3)
         quiet.run(gaps, (90,))
@@ -208,7 +212,7 @@ def it_does_not_matter_who_tells_that_positions_have_passed(case: StreamCase) ->
 
 def passed_positions_survive_a_restart(case: StreamCase) -> None:
     """Passed positions survive a restart."""
-    for schema, batch in case.streams(60):
+    for schema, batch in case.some_streams(60):
         observer = case.observer(schema)
         observer.push(batch)
         observer.advance(int(batch.positions[-1]) + 5)
@@ -224,7 +228,7 @@ def an_idle_stream_is_decided_in_time(case: StreamCase) -> None:
     """An idle stream is decided in time."""
     if case.seconds_waited == np.inf:
         return
-    for schema, batch in case.streams(60):
+    for schema, batch in case.some_streams(60):
         observer = case.observer(schema)
         for one, following in pairwise(cut(batch, (20,))):
             observer.push(one)
@@ -251,7 +255,7 @@ def nothing_happens_without_rows(case: StreamCase) -> None:
 
 def a_snapshot_continues(case: StreamCase) -> None:
     """A snapshot continues."""
-    for schema, batch in case.streams(120):
+    for schema, batch in case.some_streams(120):
         for every in (1, 3):
             observer = case.observer(schema)
             for turn, part in enumerate(cut(batch, (11, 4, 25))):
@@ -264,7 +268,7 @@ def a_snapshot_continues(case: StreamCase) -> None:
 
 def lost_rows_are_forgotten(case: StreamCase) -> None:
     """A restore without the oldest rows goes on safely with the others."""
-    for schema, batch in case.streams(100):
+    for schema, batch in case.some_streams(100):
         observer = case.observer(schema)
         observer.push(batch.take(slice(0, 57)))
         snapshot, pending = observer.engine.snapshot(), observer.engine.pending()
@@ -282,7 +286,7 @@ def lost_rows_are_forgotten(case: StreamCase) -> None:
 
 def a_flushed_stream_may_go_on(case: StreamCase) -> None:
     """A flushed stream may go on."""
-    for schema, batch in case.streams(120):
+    for schema, batch in case.some_streams(120):
         observer = case.observer(schema)
         observer.run(batch.take(slice(0, 50)))
         observer.run(batch.take(slice(50, 120)))
@@ -291,7 +295,7 @@ def a_flushed_stream_may_go_on(case: StreamCase) -> None:
 
 def same_seed_gives_the_same_release(case: StreamCase) -> None:
     """Same seed gives the same release."""
-    for schema, batch in case.streams(80):
+    for schema, batch in case.some_streams(80):
         one, other = (case.observer(schema, 7).run(batch).release for _ in range(2))
         for name in vars(one):
             assert np.array_equal(getattr(one, name), getattr(other, name)), name
@@ -393,8 +397,7 @@ def unknown_parameters_are_refused(case: StreamCase) -> None:
 
 
 STREAM_CHECKS = (
-    the_models_hold_and_no_row_is_lost,
-    most_rows_are_released,
+    the_models_hold_and_most_rows_are_released,
     batch_splits_do_not_matter,
     one_push_decides_what_pushes_by_moment_do,
     a_release_says_where_it_was_decided,

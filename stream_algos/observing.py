@@ -143,6 +143,8 @@ class Observer:
         if len(release):
             self.judge(release)
         positions = np.concatenate([release.members, release.suppressed])
+        if not len(positions):
+            return
         assert len(np.unique(positions)) == len(positions), "decided twice"
         assert self.waited.keys().isdisjoint(positions.tolist()), "decided twice"
         later = len(self.rows) - 1 - self.find(positions)

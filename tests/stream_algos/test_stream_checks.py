@@ -232,8 +232,8 @@ def case(engine: Any, **given: Any) -> Any:
 
 
 BROKEN = [
-    (checks.the_models_hold_and_no_row_is_lost, Forgetful),
-    (checks.most_rows_are_released, Stingy),
+    (checks.the_models_hold_and_most_rows_are_released, Forgetful),
+    (checks.the_models_hold_and_most_rows_are_released, Stingy),
     (checks.batch_splits_do_not_matter, Clumsy),
     (checks.one_push_decides_what_pushes_by_moment_do, Abrupt),
     (checks.a_release_says_where_it_was_decided, Prophetic),
@@ -266,4 +266,4 @@ def test_a_check_finds_what_it_looks_for(check: Any, engine: Any) -> None:
 
 
 def test_every_check_is_seen_to_fail() -> None:
-    assert [check for check, _ in BROKEN] == list(STREAM_CHECKS)
+    assert list(dict.fromkeys(check for check, _ in BROKEN)) == list(STREAM_CHECKS)
