@@ -1,6 +1,6 @@
 """How long it takes to find what identifies, and to try every attack of a report.
 
-    python -m load_tests.risk_speed [--quick] [--json FILE]
+    python -m load_tests.risk_speed [--quick] [--json FILE] [--docs FOLDER]
 
 Sets of up to four fields of Adult (as a library and as a command), all attacks on Adult under Mondrian with k = 10,
 counts beside it, and `portcullis risk` on ten million rows of twenty fields as CSV and as Parquet, with the memory that
@@ -9,6 +9,7 @@ it takes. `--quick` takes a tenth of the latter. Where the real Adult is not the
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -24,21 +25,40 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from load_tests.generators import ADULT_ROWS, PEER_QUASI, adult_like, real_adult
-from load_tests.harness import arguments, best_of, print_machine, print_table, write_json
+from load_tests.harness import arguments, best_of, machine_line, print_machine, print_table, show, write_json
+from load_tests.stream_linking import write_between
 from microdata import Table, read_fields
 from privacy import exposures, identifying, raising, reconstruction, trials
 from service.report import Asked, table_report
 from static_algos import Mondrian
 
 SENSITIVE = ("occupation",)
+COLUMNS = ("what", "seconds", "processor", "GB")
 ROWS = 10_000_000
 VALUES = (2, 3, 5, 7, 10, 16, 24, 40, 60, 75, 100, 150, 365, 500, 1_000, 3_000, 10_000, 50_000, 200_000)
 """Values of nineteen fields; the twentieth is a key."""
 _PART = 1_000_000
+_AS_INSTALLED = """
+import sys
+
+class Absent:  # only our tests need these; where they are, pyarrow and numba load them, which takes a second
+    def find_spec(name, *_):
+        if name in {"pandas", "scipy"}:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Absent)
+from service.cli import main
+main()
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Where the table goes."""
+    parser.add_argument("--docs", type=Path, help="folder of the documentation, to write its table anew")
 
 
 def main() -> None:
-    given = arguments(__doc__)
+    given = arguments(__doc__, add=add_options)
     dataset = real_adult(PEER_QUASI, SENSITIVE) or adult_like(sensitive=SENSITIVE)
     table = dataset.table(ADULT_ROWS)
     rows = ROWS // 10 if given.quick else ROWS
@@ -52,8 +72,11 @@ def main() -> None:
             results.append(command(f"portcullis risk: {rows:,} rows of 20 fields, {ending}", wide))
             wide.unlink()
     print_machine()
-    lines = [tuple(result.values()) for result in results]
-    print_table(f"{dataset.name}: {len(table):,} rows", ("what", "seconds", "processor", "GB"), lines)
+    lines = [tuple("" if cell is None else cell for cell in result.values()) for result in results]
+    print_table(f"{dataset.name}: {len(table):,} rows", COLUMNS, lines)
+    if given.docs:
+        shown = [" | ".join(map(show, line)) for line in [COLUMNS, ("---",) * len(COLUMNS), *lines]]
+        write_between("risk_speed", [*(f"| {line} |" for line in shown), "", machine_line()], given.docs / "risk.md")
     write_json(given.json, "risk_speed", results)
 
 
@@ -104,7 +127,7 @@ def adult_results(path: Path) -> list[dict[str, object]]:
 def command(what: str, path: Path, *more: str) -> dict[str, object]:
     """`portcullis risk` as somebody runs it."""
     started = time.monotonic()
-    run = [sys.executable, "-m", "service", "risk", str(path), *more]
+    run = [sys.executable, "-c", _AS_INSTALLED, "risk", str(path), *more]
     with subprocess.Popen(run, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
