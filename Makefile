@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+# uv installs in seconds what takes pip minutes, but is not told of the mirrors that pip is set to use.
+DEPENDENCIES := --quiet -c constraints.txt -e ".[all]" --group dev
 # Measuring takes time: `make test COVERAGE=` leaves it out.
 COVERAGE ?= yes
 # Tests start hundreds of processes: without compiled modules each would compile them all again.
@@ -17,8 +19,8 @@ help:  ## what there is to make
 $(READY): pyproject.toml constraints.txt
 	@echo "==> set-up: a virtual environment in $(VENV) (once, and again when dependencies change)"
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all]" --group dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "pip>=25.1" uv
+	@$(BIN)/uv pip install --python $(BIN)/python $(DEPENDENCIES) || $(BIN)/python -m pip install $(DEPENDENCIES)
 	@touch $@
 
 run: $(READY)  ## set up and show a stream being anonymized, live, with the console
