@@ -14,6 +14,7 @@ from tests.service.api.api_world import submit, wait_for
 from tests.service.cli.cli_world import CITIES, ITEMS, MARK, POLICY, table_text
 
 
+@pytest.mark.xdist_group("live")
 @pytest.mark.slow
 def test_it_can_be_checked_with_the_table_and_the_result(live: Any, portcullis: Any, tmp_path: Path) -> None:
     job = wait_for(live.client, submit(live.client))

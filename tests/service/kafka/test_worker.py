@@ -98,6 +98,7 @@ def test_a_successor_goes_on_where_a_killed_worker_left_its_commits(town: Any) -
     first.close = lambda: None  # a killed process says no goodbye
     first._finish = lambda: None
     town.stop()
+    first._owned.close()
     first._transactions.discard()
     first._connections.close()
     town.feed(*people(100, 9, start=100))

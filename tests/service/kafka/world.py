@@ -124,15 +124,17 @@ class World:
         return self._closing(self.client(**settings).reader(dirty=dirty))
 
     def write(self, partition: Partition, *values: bytes | None, commit: bool = True, **more: Any) -> None:
-        """A transaction of its own, committed or aborted."""
-        producer = self.producer(f"writer-{uuid.uuid4().hex[:6]}", max_request_bytes=20_000_000)
-        producer.begin()
-        producer.produce(partition, values, **more)
-        producer.flush()
-        if commit:
-            producer.commit()
-        else:
-            producer.abort()
+        """A transaction of its own, committed or aborted; its producer is gone afterwards, and takes no time."""
+        name = f"writer-{uuid.uuid4().hex[:6]}-of-{self.name}"
+        with contextlib.closing(self.client(max_request_bytes=20_000_000).producer(name)) as producer:
+            producer.init_transactions()
+            producer.begin()
+            producer.produce(partition, values, **more)
+            producer.flush()
+            if commit:
+                producer.commit()
+            else:
+                producer.abort()
 
     def commit_offset(self, partition: Partition, committed: Committed, member: Member) -> None:
         """A transaction that commits one offset."""
@@ -146,9 +148,10 @@ class World:
 
         A real broker answers a commit before its marker is written, so what was committed last may not be stable yet.
         """
-        low, high = self.reader(dirty=True).watermarks(partition)
-        batches = self.reader(dirty=dirty).read(partition, low, high, 60)
-        return [value for batch in batches for value in batch.values]
+        with contextlib.closing(self.client().reader(dirty=True)) as reader:
+            low, high = reader.watermarks(partition)
+        with contextlib.closing(self.client().reader(dirty=dirty)) as reader:
+            return [value for batch in reader.read(partition, low, high, 60) for value in batch.values]
 
     def _closing(self, part: Any) -> Any:
         self._stack.callback(part.close)
