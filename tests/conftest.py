@@ -137,11 +137,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.kafka)
         if item.get_closest_marker("needs_tool") or item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.slow)
-        if item.get_closest_marker("hypothesis"):
+        if item.get_closest_marker("hypothesis") or _sees_what_the_embedded_broker_showed(item):
             item.add_marker(pytest.mark.no_cover)  # a hundred examples see the same lines, and take twice as long
         if few:
             _try_few(item)
     _spread(items)
+
+
+def _sees_what_the_embedded_broker_showed(item: pytest.Item) -> bool:
+    """The same test on the real one goes through the same lines."""
+    callspec = getattr(item, "callspec", None)
+    return callspec is not None and callspec.params.get("bootstrap") == "apache"
 
 
 def _spread(items: list[pytest.Item]) -> None:
