@@ -5,7 +5,8 @@
 Everybody comes once, and then comes back in any order. All orders are written before the worker starts; one worker with
 default settings takes them from four partitions, both algorithms in turns. Told is the time until their offsets are
 committed, and the time of the worker on processors, which other work on the machine takes nothing of: threads of the
-client are in it, the broker is not. Of several turns the least counts.
+client are in it, the broker is not. Both begin with the first commit, so what that commits is not counted. Of several
+turns the least counts.
 """
 
 from __future__ import annotations
@@ -41,24 +42,25 @@ def fill(arena: Arena, persons: int, returns: int) -> None:
 
 
 def measure(broker: str, client: str, algorithm: str, persons: int, returns: int) -> list[tuple[float, float]]:
-    """Seconds, and seconds on processors, in which everybody came, and in which they came back."""
+    """Seconds for each event, and seconds on processors, while everybody came, and while they came back."""
     with arena_of(broker, client, algorithm=algorithm, emit="tuples") as (arena, _):
         watching = connect(KafkaSettings(bootstrap_servers=arena.bootstrap, client="kafka-python"))
         fill(arena, persons, returns)
         arena.add_worker()
         process, found = arena.workers[-1].pid, []
         wait_until(lambda: sum(positions(watching).values()) > 0, arena)
-        busy = processor_seconds(process)
+        busy, taken = processor_seconds(process), sum(positions(watching).values())
         for events in (persons, persons + returns):
 
             def have_come(events: int = events) -> bool:
                 return sum(positions(watching).values()) >= events
 
             seconds = wait_until(have_come, arena)
-            now = processor_seconds(process)
-            found.append((seconds, now - busy))
-            busy = now
-        print(f"{algorithm}: " + ", ".join(f"{wall:.1f} s ({own:.1f} s)" for wall, own in found), flush=True)
+            now, reached = processor_seconds(process), sum(positions(watching).values())
+            some = max(1, reached - taken)
+            print(f"{algorithm}: {some} events in {seconds:.1f} s ({now - busy:.1f} s)", flush=True)
+            found.append((seconds / some, (now - busy) / some))
+            busy, taken = now, reached
         return found
 
 
@@ -71,8 +73,8 @@ def compare(broker: str, client: str, persons: int, returns: int, repeat: int) -
     rows = []
     for phase, (what, events) in enumerate((("come", persons), ("come back", returns))):
         (castle, castle_busy), (cohorts, cohorts_busy) = (turns[name][phase] for name in ALGORITHMS)
-        speeds = round(events / castle), round(events / cohorts), castle / cohorts
-        facts = (f"{persons:,} {what}", events, *speeds, 1e6 * castle_busy / events, 1e6 * cohorts_busy / events)
+        speeds = round(1 / castle), round(1 / cohorts), castle / cohorts
+        facts = (f"{persons:,} {what}", events, *speeds, 1e6 * castle_busy, 1e6 * cohorts_busy)
         rows.append(dict(zip(COLUMNS, facts, strict=True)))
     return rows
 
