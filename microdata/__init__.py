@@ -37,6 +37,7 @@ from microdata.loss import (
 )
 from microdata.measures import hidden_cells, leaf_loss, normalized_error, rank_difference, weighted_discernibility
 from microdata.persons import PersonKey, count_persons
+from microdata.prefetch import prefetch
 from microdata.progress import Enough, Progress, silent
 from microdata.publication import Publication
 from microdata.published import Published, class_column, published_of, read_published
@@ -116,6 +117,7 @@ __all__ = [
     "normalized_error",
     "nth_smallest",
     "part",
+    "prefetch",
     "prefix_hierarchy",
     "published_columns",
     "published_of",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Geometry, box_loss, kernel, part, widened_range
-from stream_algos._cohort_mark_kernels import BITS, SPARE, bound_of, mark, marks_of
+from stream_algos._cohort_mark_kernels import mark
 from stream_algos._cohort_person_kernels import (
     ask,
     bucket_of,
@@ -36,8 +36,8 @@ from stream_algos._cohort_release_kernels import (
     waiting_for,
     word,
 )
+from stream_algos._cohort_search_kernels import contains, search
 from stream_algos._cohort_state import (
-    AFTER,
     ASKING,
     AT,
     BEGIN,
@@ -47,7 +47,6 @@ from stream_algos._cohort_state import (
     COMPANY,
     COUNT,
     DISMISSED,
-    EDGE,
     END,
     GONE,
     HEAD,
@@ -84,11 +83,12 @@ from stream_algos._cohort_state import (
     ROWS,
     SEEN,
     SHOWN,
+    SOUGHT,
     SPLITS,
     STRETCH,
     STRETCH_BITS,
     TRY,
-    VISITS,
+    UNSURE,
     WAITING,
     WAITS,
     WORDS,
@@ -102,74 +102,37 @@ from stream_algos._held_kernels import NONE, copy
 
 
 @part
-def _contains(
-    boxes: NDArray[np.float64], side: int, node: int, lo: NDArray[np.float64], hi: NDArray[np.float64]
-) -> bool:
-    """Whether a box of a node (the published or the joining one) contains a range of values.
-
-    All of it is compared: the processor takes several sides at a time, and need not guess where it could stop.
-    """
-    inside = True
-    for attribute in range(len(lo)):
-        inside &= lo[attribute] >= boxes[node, side, attribute]
-        inside &= hi[attribute] <= boxes[node, side + 1, attribute]
-    return inside
+def _joinable(state: State, space: Geometry, rules: Rules, lo: NDArray[np.float64], hi: NDArray[np.float64]) -> int:
+    """The cohort that somebody joins all of whose values are in a range."""
+    found = np.empty(1, np.int64)
+    tables = (state.nodes, state.sizes, state.boxes, state.marks)
+    search(*tables, space, state.meta[ROOT], rules.k, lo, hi, np.zeros(1, np.int64), found)
+    return found[0]
 
 
 @part
-def _joinable(
-    nodes: NDArray[np.int64],
-    sizes: NDArray[np.float64],
-    boxes: NDArray[np.float64],
-    marks: NDArray[np.uint64],
+def _seek(
+    state: State,
+    out: Output,
     space: Geometry,
-    root: int,
-    k: int,
-    lo: NDArray[np.float64],
-    hi: NDArray[np.float64],
-) -> int:
-    """The cohort of least loss whose joining box contains all these values; NONE where there is none.
-
-    Trees are not searched where the least loss cannot be; once there is any cohort, for no longer than so many VISITS.
-    It takes the arrays that it needs, and calls nothing that takes the whole state: handing that over for every node
-    would take longer than all that is done here.
-    """
-    best, least, bound, visits = NONE, np.inf, SPARE, 0
-    stack, last = np.empty(128, np.int64), marks.shape[1] - 1
-    asked = np.empty(last - 1, np.uint64)
-    for side in range(0, last - 1, 2):
-        asked[side], asked[side + 1] = marks_of(space, lo, side // 2) | SPARE, marks_of(space, hi, side // 2)
-    while root != NONE and (best == NONE or visits < VISITS):
-        stack[0], height = root, 1
-        while height and (best == NONE or visits < VISITS):
-            height -= 1
-            node, inside = stack[height], SPARE
-            visits += 1
-            for side in range(0, last - 1, 2):
-                inside &= (asked[side] - marks[node, side]) & (marks[node, side + 1] - asked[side + 1])
-            if inside != SPARE or marks[node, last - 1] > bound:
-                continue
-            below = np.int64(marks[node, last])
-            if below == 0:
-                loss = sizes[node, LOSS]
-                # Of equal ones the first, in whatever order they are met.
-                better = loss < least or (loss == least and node < best)
-                if better and nodes[node, COUNT] + 1 >= k and _contains(boxes, J_LO, node, lo, hi):
-                    best, least, bound = node, loss, bound_of(loss)
-                continue
-            cut, near = below & ((1 << BITS) - 1), below >> BITS
-            far = near + 1
-            if lo[cut] + hi[cut] > sizes[node, EDGE]:
-                near, far = far, near
-            if height + 2 > len(stack):
-                longer = np.empty(2 * len(stack), np.int64)
-                copy(longer, stack)
-                stack = longer
-            # The side on which a split would put them is searched first.
-            stack[height], stack[height + 1] = far, near
-            height += 2
-        root = nodes[root, AFTER]
-    return best
+    rules: Rules,
+    reached: int,
+    index: int,
+    positions: NDArray[np.int64],
+    quasi: NDArray[np.float64],
+    who: NDArray[np.int64],
+) -> None:
+    """Look for the cohorts of all who are unknown, from a row on, until cohorts may be split."""
+    rows, count, end = np.empty((1 << STRETCH_BITS) + 1, np.int64), 0, index
+    while end < len(positions) and (end == index or positions[end - 1] >> STRETCH_BITS == reached >> STRETCH_BITS):
+        out.sought[end] = UNSURE
+        if who[end] == NONE:
+            rows[count] = end
+            count += 1
+        end += 1
+    tables = (state.nodes, state.sizes, state.boxes, state.marks)
+    search(*tables, space, state.meta[ROOT], rules.k, quasi, quasi, rows[:count], out.sought)
+    out.meta[SOUGHT] = end
 
 
 @part
@@ -250,6 +213,9 @@ def _moved(
     nodes[node, SHOWN] = 0
     nodes[node, MADE] = position
     nodes[node, OPEN] = 1
+    for sought in range(out.meta[SOUGHT]):
+        if out.sought[sought] == node:  # it loses more now
+            out.sought[sought] = UNSURE
 
 
 @part
@@ -335,8 +301,9 @@ def _take(
     quasi: NDArray[np.float64],
     codes: NDArray[np.int32],
     index: int,
+    joins: int,
 ) -> None:
-    """Decide a row that comes, or let it wait."""
+    """Decide a row that comes, or let it wait; whoever is new joins a cohort that was found before."""
     persons, nodes, meta = state.persons, state.nodes, state.meta
     row = quasi[index]
     person = meet(state, whose, index)
@@ -348,15 +315,17 @@ def _take(
     if role < MEMBER:  # nobody's member yet
         place, node = wide(persons[person, NODE]), NONE
         if role == GONE:
-            node = _joinable(nodes, state.sizes, state.boxes, state.marks, space, meta[ROOT], rules.k, row, row)
+            node, own = joins, quasi[index : index + 1]
+            if node == UNSURE or (node != NONE and nodes[node, COUNT] + 1 < rules.k):
+                node = _joinable(state, space, rules, own, own)
             if node == NONE:
                 place = into_pool(state, person, row)
         else:
             for attribute in range(len(row)):
                 state.hulls[0, place, attribute] = min(state.hulls[0, place, attribute], row[attribute])
                 state.hulls[1, place, attribute] = max(state.hulls[1, place, attribute], row[attribute])
-            lo, hi = state.hulls[0, place], state.hulls[1, place]
-            node = _joinable(nodes, state.sizes, state.boxes, state.marks, space, meta[ROOT], rules.k, lo, hi)
+            lo, hi = state.hulls[0, place : place + 1], state.hulls[1, place : place + 1]
+            node = _joinable(state, space, rules, lo, hi)
         copy(state.values[person], row)
         if node == NONE:
             wait(state, person, POOL, position, time, row, codes[index])
@@ -373,10 +342,10 @@ def _take(
         enlist(state, person, node, MEMBER)
         ask(state, rules, node)  # behind this row, which leaves with the box that stands
     node = wide(persons[person, NODE])
-    inside = _contains(state.boxes, P_LO, node, row, row)
+    inside = contains(state.boxes, P_LO, node, quasi, quasi, index)
     if role == MEMBER and not inside:
         _moved(state, out, space, rules, person, row, position)
-        inside = _contains(state.boxes, P_LO, node, row, row)
+        inside = contains(state.boxes, P_LO, node, quasi, quasi, index)
     copy(state.values[person], row)
     if not inside or nodes[node, COUNT] < rules.k:
         suppress(out, position, position)
@@ -480,7 +449,12 @@ def advance(
             ):
                 return index
         if index < len(positions):
-            _take(state, out, space, rules, positions[index], times[index], whose, quasi, codes, index)
+            joins = UNSURE
+            if who[index] == NONE:
+                if out.meta[SOUGHT] <= index:
+                    _seek(state, out, space, rules, reached, index, positions, quasi, who)
+                joins = out.sought[index]
+            _take(state, out, space, rules, positions[index], times[index], whose, quasi, codes, index, joins)
             if rules.memory < np.inf:
                 forget(state, rules, times[index])
                 forget(state, rules, times[index])

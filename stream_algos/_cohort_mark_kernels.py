@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Geometry, kernel, part
-from stream_algos._cohort_state import CUT, J_HI, J_LO, LEFT, LOWEST, NODES, State
+from stream_algos._cohort_state import J_HI, J_LO, LEFT, LOWEST, NODES, State
 from stream_algos._held_kernels import NONE
 
 SPARE = np.uint64(0x8080808080808080)
 """The bits of a word of marks that are left out: one that is asked is larger by them, and keeps all that it should."""
-BITS = 16
-"""Those of the number of a cut's quasi-identifier, below the number of the left child."""
 
 
 @part
@@ -46,7 +44,7 @@ def mark(state: State, space: Geometry, node: int) -> None:
         marks[2 * word + 1] = marks_of(space, box[J_HI], word) | SPARE
     marks[last - 1] = bound_of(state.sizes[node, LOWEST])
     left = state.nodes[node, LEFT]
-    marks[last] = np.uint64(0 if left == NONE else left << BITS | state.nodes[node, CUT])
+    marks[last] = np.uint64(0 if left == NONE else left)
 
 
 @kernel

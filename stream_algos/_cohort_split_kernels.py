@@ -60,6 +60,7 @@ from stream_algos._cohort_state import (
     ROLE,
     ROOT,
     SHOWN,
+    SOUGHT,
     TRY,
     Output,
     Rules,
@@ -429,6 +430,7 @@ def divide(state: State, out: Output, space: Geometry, rules: Rules) -> None:
         for place in range(count - done):
             due[place, LINE] = tops[done + place]
     meta[NEEDED] = NONE
+    out.meta[SOUGHT] = 0
 
 
 @part

@@ -72,8 +72,11 @@ positions in which that line was looked at; buckets, and the largest power of tw
 of rows, of late, that were somebody's first, in parts of MANY; nodes that are written down, and nodes that there were
 when that began."""
 
-CLUSTERS, ROWS, SUPPRESSED, WORDS = range(4)
+CLUSTERS, ROWS, SUPPRESSED, WORDS, SOUGHT = range(5)
 """Entries of `Output.meta`: how much of each is filled or, for words, used up."""
+
+UNSURE = -5
+"""In `Output.sought`: it has to be looked for anew."""
 
 STRETCH_BITS = 7
 """Cohorts are split all together once in so many positions (a power of two)."""
@@ -138,8 +141,7 @@ class State(NamedTuple):
     sizes: NDArray[np.float64]
     marks: NDArray[np.uint64]
     """Of each node: its joining box as `_cohort_mark_kernels` says, two words for every eight quasi-identifiers; the
-    loss that no cohort below is under; and its left child, behind which the right one comes, with the cut (0 for a
-    cohort)."""
+    loss that no cohort below is under; and its left child, behind which the right one comes (0 for a cohort)."""
     ids: NDArray[np.uint64]
     due: NDArray[np.int32]
     slots: NDArray[np.int64]
@@ -170,6 +172,8 @@ class Output(NamedTuple):
     suppressed: NDArray[np.int64]
     """Position, and last position taken."""
     words: NDArray[np.uint64]
+    sought: NDArray[np.int64]
+    """Of the first rows that are being taken: the cohort that their persons join, if they are new. NONE for none."""
     meta: NDArray[np.int64]
 
 
@@ -250,5 +254,6 @@ def new_output(rows: int, width: int) -> Output:
         quasi=np.zeros((rows, width)),
         suppressed=np.zeros((rows, 2), np.int64),
         words=np.empty(0, np.uint64),
-        meta=np.zeros(4, np.int64),
+        sought=np.zeros(rows, np.int64),
+        meta=np.zeros(5, np.int64),
     )

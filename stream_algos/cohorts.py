@@ -69,6 +69,7 @@ from stream_algos._cohort_state import (
     ROWS,
     SEEN,
     SHOWN,
+    SOUGHT,
     SPLITS,
     SUPPRESSED,
     WAITING,
@@ -405,6 +406,7 @@ class Cohorts(CohortMemory, Engine):
             words = self._out.words[self._out.meta[WORDS] :]
             self._out = new_output(2 * most, len(self.schema.quasi))._replace(words=words)
         self._make_room(len(rows))
+        self._out.meta[SOUGHT] = 0
         kernels.look_up(self._state, whose, who)
         self._note_before(who)
         while done != NONE:

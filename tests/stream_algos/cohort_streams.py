@@ -14,6 +14,7 @@ from microdata import GuaranteeError, Number, Schema, geometry, seeded_words
 from stream_algos import Batch, Cohorts
 from stream_algos import _cohort_kernels as taking
 from stream_algos import _cohort_release_kernels as leaving
+from stream_algos import _cohort_search_kernels as searching
 from stream_algos import _cohort_split_kernels as dividing
 from stream_algos import _cohort_state as columns
 from stream_algos import _company_kernels as gathering
@@ -149,14 +150,14 @@ BROKEN = (
     Break(
         "joining by the published box",
         lambda seed: moving_apart(seed, GROWING),
-        "            if inside != SPARE or marks[node, last - 1] > bound:\n"
-        "                continue\n"
-        "            below = np.int64(marks[node, last])\n",
-        "            below = np.int64(marks[node, last])\n"
-        "            if below == 0 and sizes[node, LOSS] < least and _contains(boxes, P_LO, node, lo, hi):\n"
-        "                best, least = node, sizes[node, LOSS]\n"
-        "            if below == 0:\n"
-        "                continue\n",
+        "        found[row] = NONE\n",
+        "        found[row], roots[lane], line = NONE, NONE, [] if first == NONE else [first]\n"
+        "        for node in line:\n"
+        "            line += [] if nodes[node, AFTER] == NONE else [nodes[node, AFTER]]\n"
+        "            if nodes[node, LEFT] != NONE:\n"
+        "                line += [nodes[node, LEFT], nodes[node, RIGHT]]\n"
+        "            elif sizes[node, LOSS] < least[lane] and contains(boxes, P_LO, node, lo, hi, row):\n"
+        "                found[row], least[lane] = node, sizes[node, LOSS]\n",
     ),
     Break(
         "counting somebody again who had left",
@@ -231,7 +232,7 @@ def uncompiled(source: Any, **names: Any) -> Any:
 
 def break_rule(broken: Break, patch: Any) -> None:
     """Let engines run the kernels with one rule broken, as plain Python."""
-    sources = (leaving, gathering, taking, dividing)
+    sources = (leaving, gathering, searching, taking, dividing)
     texts = [Path(str(source.__file__)).read_text(encoding="utf-8") for source in sources]
     assert sum(text.count(broken.right) for text in texts) == 1, broken.rule
     made: list[Any] = []
@@ -239,7 +240,7 @@ def break_rule(broken: Break, patch: Any) -> None:
     for text in texts:
         made.append(uncompiled(text.replace(broken.right, broken.wrong), **functions))
         functions |= {name: one for name, one in vars(made[-1]).items() if isinstance(one, types.FunctionType)}
-    _, company, kernels, splits = made
+    _, company, _, kernels, splits = made
     kernels.divide = splits.divide
     for name, one in (("company", company), ("kernels", kernels), ("splits", splits)):
         patch.setattr(module, name, one)

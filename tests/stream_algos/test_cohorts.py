@@ -22,7 +22,7 @@ from microdata import (
     Sensitivity,
 )
 from stream_algos import Batch, Cohorts, Release
-from stream_algos import _cohort_kernels as taking
+from stream_algos import _cohort_search_kernels as searching
 from stream_algos import _cohort_split_kernels as splits
 from stream_algos import _cohort_state as kernels
 from stream_algos._cohort_mark_kernels import mark_all
@@ -102,7 +102,7 @@ def assert_sound(one: Cohorts) -> None:
     assert k >= 1
 
 
-def test_the_best_cohort_is_found_whose_joining_box_has_all_values() -> None:
+def test_the_best_cohort_is_found_whose_joining_box_has_all_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """With more quasi-identifiers than one word has marks of, and one that nobody differs in."""
     schema = Schema(
         "person", (*(Number(f"number {index}", -1, 1.5 + index) for index in range(9)), Number("one", 3, 3))
@@ -112,17 +112,34 @@ def test_the_best_cohort_is_found_whose_joining_box_has_all_values() -> None:
     state, random = one._state, np.random.default_rng(1)
     count = state.meta[kernels.NODES]
     leaves = np.flatnonzero(state.nodes[:count, kernels.LEFT] == NONE)
-    found = []
-    for values in np.concatenate([state.values[: state.meta[kernels.PERSONS]], random.random((100, 10)) * 2]):
-        lo, hi = values, np.append(values[:9] + random.choice([0.0, 0.2]), values[9])
+    lo = np.concatenate([state.values[: state.meta[kernels.PERSONS]], random.random((100, 10)) * 2])
+    hi = lo + np.where(np.arange(10) < 9, random.choice([0.0, 0.2], (len(lo), 1)), 0.0)
+    expected = []
+    for low, high in zip(lo, hi, strict=True):
         join_lo, join_hi = state.boxes[leaves, kernels.J_LO], state.boxes[leaves, kernels.J_HI]
-        inside = leaves[(join_lo <= lo).all(axis=1) & (hi <= join_hi).all(axis=1)]
-        best = inside[np.argmin(state.sizes[inside, kernels.LOSS])] if len(inside) else NONE
-        where = (state.nodes, state.sizes, state.boxes, state.marks, one._space, state.meta[kernels.ROOT], 2)
-        assert taking._joinable(*where, lo, hi) == best
-        found.append(best)
-    assert len(set(found)) > 10
-    assert NONE in found
+        inside = leaves[(join_lo <= low).all(axis=1) & (high <= join_hi).all(axis=1)]
+        expected.append(inside[np.argmin(state.sizes[inside, kernels.LOSS])] if len(inside) else NONE)
+    assert len(set(expected)) > 10
+    assert NONE in expected
+    where = (state.nodes, state.sizes, state.boxes, state.marks, one._space, state.meta[kernels.ROOT], 2)
+    odd, found = np.arange(1, len(lo), 2), np.full(len(lo), kernels.UNSURE)
+    monkeypatch.setattr(searching, "DEEP", 2)  # more stand in line than there is room for
+    searching.search(*where, lo, hi, odd, found)
+    assert found[odd].tolist() == np.array(expected)[odd].tolist()
+    assert (found[::2] == kernels.UNSURE).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_come_together_are_taken_as_if_each_came_alone(seed: int) -> None:
+    """Cohorts of new persons are looked for many at once: in between, boxes grow, and members are dismissed."""
+    batch = people(seed, 200, 4, moving=0.4)
+    left = []
+    for size in (1, len(batch)):
+        one = engine(seed, 3, 40)
+        parts = [one.push(batch.take(slice(begin, begin + size))) for begin in range(0, len(batch), size)]
+        whole = Release.concat(parts)
+        left.append((whole.members.tolist(), whole.lo.tolist(), whole.suppressed.tolist(), one.status()))
+    assert left[0] == left[1]
 
 
 @settings(max_examples=20, deadline=None)
