@@ -35,7 +35,7 @@ CERTAIN = 0.95
 _LEANING = 0.03
 """How much being near to a point counts: too little to outweigh a count."""
 _STILL = 1e-3
-"""What moves no farther in a round decides no row any more, or one in ten thousand."""
+"""What moves no farther in a round decides no row any more, or one or two of ten thousand (seen on Adult)."""
 _ALIKE = 1e-3
 """Chances that so many rounds do not tell apart."""
 
