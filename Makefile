@@ -47,7 +47,7 @@ unit: kernels suite  ## pytest
 
 suite: $(READY)
 	@echo "==> pytest"
-	@$(BIN)/python -m pytest -m "not soak" -n auto --dist loadgroup $(if $(COVERAGE),--cov --cov-report=)
+	@$(BIN)/python -m pytest -m "not soak" -n auto --dist loadgroup $(if $(COVERAGE),--cov --cov-report= --cov-fail-under=0)
 	@if [ -n "$(COVERAGE)" ]; then \
 		echo "==> branch coverage in percent, without kernels and processes that tests start (pyproject.toml has the floor)"; \
 		$(BIN)/coverage report --format=total; fi

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from numba.core.event import Event, Listener, register
 from tests.service.kafka import real_kafka as apache
 from tests.service.registry import real_registry as apicurio
 from tests.shared_kafka import SharedKafka, shared_kafka
+from tests.two_queues import TwoQueues, processes
 
 # A first example may compile a kernel, and machines are shared: no test asserts a speed. `make test` tries the same
 # examples each time, so that a change is judged by what it changed; `make soak` looks for new ones, `make quick` tries
@@ -106,8 +107,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Twice as many processes as cores: tests on brokers and services mostly wait. Those of `make quick` do not."""
-    return (1 if QUICK else 2) * (os.cpu_count() or 1)
+    cores = os.cpu_count() or 1
+    return cores if QUICK else processes(cores)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> TwoQueues | None:
+    return TwoQueues(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -141,22 +147,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.no_cover)  # a hundred examples see the same lines, and take twice as long
         if few:
             _try_few(item)
-    _spread(items)
+    # The longest of those that compute are the ones about everything: the last test should be a short one.
+    items.sort(key=lambda item: item.path.parent != Path(__file__).parent)
 
 
 def _sees_what_the_embedded_broker_showed(item: pytest.Item) -> bool:
     """The same test on the real one goes through the same lines."""
     callspec = getattr(item, "callspec", None)
     return callspec is not None and callspec.params.get("bootstrap") == "apache"
-
-
-def _spread(items: list[pytest.Item]) -> None:
-    """Tests on brokers mostly wait. One after the other they would leave processors idle; so others come in between."""
-    kinds: tuple[list[pytest.Item], list[pytest.Item]] = ([], [])
-    for item in items:
-        kinds[item.get_closest_marker("kafka") is None].append(item)
-    places = {item: (place + 0.5) / len(kind) for kind in kinds for place, item in enumerate(kind)}
-    items.sort(key=places.__getitem__)
 
 
 def _try_few(item: pytest.Item) -> None:
@@ -187,6 +185,18 @@ register("numba:compile", _CompilesUnmeasured())
 
 # What is collected stays to the end: Python need not look for garbage in it, neither now nor at every test.
 gc.disable()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """All xdist workers import the same, which coverage makes twice as slow: it looks on in the first one only."""
+    tracer = sys.gettrace()
+    if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
+        sys.settrace(None)
+    try:
+        return (yield)
+    finally:
+        sys.settrace(tracer)
 
 
 @pytest.hookimpl(trylast=True)
