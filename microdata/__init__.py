@@ -1,5 +1,6 @@
 """What data is: schemas, hierarchies, encoded tables, generalizations and what they cost."""
 
+from microdata.borrowing import borrowed
 from microdata.boxes import Boxes
 from microdata.builders import date_hierarchy, interval_hierarchy, prefix_hierarchy, quantile_hierarchy
 from microdata.compile import kernel, part
@@ -93,6 +94,7 @@ __all__ = [
     "arrow_schema",
     "attribute_loss",
     "average_class_size",
+    "borrowed",
     "box_loss",
     "boxes_from",
     "class_column",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Geometry, box_loss, kernel, part, widened_range
+from microdata import Geometry, borrowed, box_loss, kernel, part, prefetch, widened_range
 from stream_algos._cohort_mark_kernels import mark
 from stream_algos._cohort_person_kernels import (
     ask,
@@ -37,6 +37,7 @@ from stream_algos._cohort_release_kernels import (
     word,
 )
 from stream_algos._cohort_search_kernels import contains, search
+from stream_algos._cohort_split_kernels import divide, may_divide
 from stream_algos._cohort_state import (
     ASKING,
     AT,
@@ -100,6 +101,9 @@ from stream_algos._cohort_undo_kernels import note_node
 from stream_algos._company_kernels import varied
 from stream_algos._held_kernels import NONE, copy
 
+AHEAD = 3
+"""Rows before its turn that what a row's person changes is asked for; what leads there, as many earlier."""
+
 
 @part
 def _joinable(state: State, space: Geometry, rules: Rules, lo: NDArray[np.float64], hi: NDArray[np.float64]) -> int:
@@ -133,6 +137,29 @@ def _seek(
     tables = (state.nodes, state.sizes, state.boxes, state.marks)
     search(*tables, space, state.meta[ROOT], rules.k, quasi, quasi, rows[:count], out.sought)
     out.meta[SOUGHT] = end
+
+
+@part
+def _ask_ahead(
+    nodes: NDArray[np.int64],
+    boxes: NDArray[np.float64],
+    ids: NDArray[np.uint64],
+    persons: NDArray[np.int32],
+    sought: NDArray[np.int64],
+    index: int,
+) -> None:
+    """Ask for the memory of the cohorts that new persons join some rows later: it takes about as long as these rows."""
+    if index + 2 * AHEAD < len(sought) and sought[index + 2 * AHEAD] >= 0:
+        node = sought[index + 2 * AHEAD]
+        prefetch(nodes, node)
+        prefetch(nodes, node, SHOWN)
+        prefetch(ids, node)
+        for side in range(4):
+            prefetch(boxes, node, side)
+    if index + AHEAD < len(sought) and sought[index + AHEAD] >= 0:
+        head = nodes[sought[index + AHEAD], HEAD]
+        if head != NONE:
+            prefetch(persons, head)
 
 
 @part
@@ -378,6 +405,10 @@ def look_up(state: State, whose: NDArray[np.int64], who: NDArray[np.int64]) -> f
     for index in range(len(whose)):
         who[index] = state.buckets[bucket_of(meta, whose[index, CODE])]
     for index in range(len(whose)):
+        if who[index] != NONE:
+            prefetch(state.tags, who[index])
+            prefetch(persons, who[index])
+    for index in range(len(whose)):
         person = who[index]
         while person != NONE and not is_of(state.tags, person, whose, index):
             person = wide(persons[person, CHAIN])
@@ -428,32 +459,40 @@ def advance(
     `overdue` is the position up to which rows are late by their time, before each row and, at its end, behind all of
     them; `last` was taken before the first row, and everything up to `passed` has passed behind the last one. `who` was
     known before all of them.
-    It stops early where something is to be divided first (`NEEDED`) or words run short, and says how many rows are
-    taken; NONE: everything is done.
+    It stops early where a row gathers company, or something is to be divided (`NEEDED`) and there is no room for it, or
+    words run short, and says how many rows are taken; NONE: everything is done.
     """
+    state, out, space, rules = borrowed(state), borrowed(out), borrowed(space), borrowed(rules)
+    overdue, positions, times, whose = borrowed(overdue), borrowed(positions), borrowed(times), borrowed(whose)
+    quasi, codes, who = borrowed(quasi), borrowed(codes), borrowed(who)
     index = done
     while index < len(overdue):
+        if state.meta[NEEDED] != NONE:
+            if state.meta[NEEDED] == COMPANY or not may_divide(state, out, rules, len(positions)):
+                return index
+            divide(state, out, space, rules)
         if index < len(positions) and who[index] != NONE and not rules.present:
             index = _pass_known(state, out, rules, index, last, overdue, positions, times, whose, quasi, codes, who)
         reached = last if index == 0 else positions[index - 1]
         until = (positions[index] - 1 if index < len(positions) else passed) - rules.delta
-        if len(out.words) - out.meta[WORDS] < 2 * state.meta[WAITING] + 2 or (
-            (state.meta[ASKING] or state.meta[POOLED_PERSONS] >= MOST_POOLED)
-            and _divides(state, rules, founders, reached)
-        ):
+        if len(out.words) - out.meta[WORDS] < 2 * state.meta[WAITING] + 2:
             return index
+        asks = state.meta[ASKING] or state.meta[POOLED_PERSONS] >= MOST_POOLED
+        if asks and _divides(state, rules, founders, reached):
+            continue
         if state.meta[WAITING]:
             first = state.slots[state.meta[BEGIN] & (len(state.slots) - 1), POSITION]
             if (first <= overdue[index] and not _due(state, out, rules, overdue[index], founders, reached, 0)) or (
                 first <= until and not _due(state, out, rules, until, founders, reached, rules.delta)
             ):
-                return index
+                continue
         if index < len(positions):
             joins = UNSURE
             if who[index] == NONE:
                 if out.meta[SOUGHT] <= index:
                     _seek(state, out, space, rules, reached, index, positions, quasi, who)
                 joins = out.sought[index]
+                _ask_ahead(state.nodes, state.boxes, state.ids, state.persons, out.sought[: out.meta[SOUGHT]], index)
             _take(state, out, space, rules, positions[index], times[index], whose, quasi, codes, index, joins)
             if rules.memory < np.inf:
                 forget(state, rules, times[index])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import part
+from microdata import part, prefetch
 from stream_algos._cohort_state import (
     ASKING,
     BUCKETS,
@@ -41,6 +41,9 @@ from stream_algos._cohort_state import (
 from stream_algos._cohort_undo_kernels import note_node
 from stream_algos._held_kernels import NONE, copy
 
+SOON = 8
+"""So many persons before somebody's turn the memory that this wants is asked for."""
+
 
 @part
 def wide(number: int) -> int:
@@ -63,6 +66,10 @@ def _add_bucket(state: State) -> None:
     new = meta[BUCKETS]
     old = new - meta[MASK] - 1
     meta[BUCKETS] += 1
+    soon = wide(buckets[min(old + SOON, new - 1)])
+    if soon != NONE:
+        prefetch(state.tags, soon)
+        prefetch(persons, soon)
     person = wide(buckets[old])
     buckets[old] = buckets[new] = NONE
     while person != NONE:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from microdata import Geometry, part, prefetch
 from stream_algos._cohort_mark_kernels import SPARE, bound_of, marks_of
-from stream_algos._cohort_state import AFTER, COUNT, J_LO, LOSS, VISITS
+from stream_algos._cohort_state import AFTER, COUNT, J_HI, J_LO, LOSS, VISITS
 from stream_algos._held_kernels import NONE
 
 DEEP = 64
@@ -51,7 +51,7 @@ def search(
     other, each would wait for every node on its way. It takes the arrays that it needs, and calls nothing that takes
     the whole state: handing that over would take longer than all that is done here.
     """
-    count, last = len(rows), marks.shape[1] - 1
+    count, last, deepest = len(rows), marks.shape[1] - 1, 1
     asked, stacks = np.empty((count, last - 1), np.uint64), np.empty((count, DEEP), np.int64)
     left, heights, visits = np.arange(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
     roots, least, bounds = np.full(count, first), np.full(count, np.inf), np.full(count, SPARE)
@@ -63,6 +63,10 @@ def search(
             asked[lane, side + 1] = marks_of(space, hi[row], side // 2)
     while count:
         still = 0
+        if deepest + 2 > stacks.shape[1]:
+            longer = np.empty((len(rows), 2 * stacks.shape[1]), np.int64)
+            longer[:, : stacks.shape[1]] = stacks
+            stacks = longer
         for place in range(count):
             lane = left[place]
             row, height, bound = rows[lane], heights[lane], bounds[lane]
@@ -87,10 +91,6 @@ def search(
                 # The side with the least loss is searched first.
                 if marks[near, last - 1] > marks[far, last - 1]:
                     near, far = far, near
-                if height + 2 > stacks.shape[1]:
-                    longer = np.empty((len(rows), 2 * stacks.shape[1]), np.int64)
-                    longer[:, : stacks.shape[1]] = stacks
-                    stacks = longer
                 for child in (far, near):
                     inside = SPARE
                     for side in range(0, last - 1, 2):
@@ -102,12 +102,14 @@ def search(
                 visits[lane] += 2
             heights[lane] = height
             if height:
+                deepest = max(deepest, height)
                 node = stacks[lane, height - 1]
                 near = np.int64(marks[node, last])
                 if near == 0:
                     prefetch(sizes, node)
                     prefetch(nodes, node)
-                    prefetch(boxes, node)
+                    prefetch(boxes, node, J_LO)
+                    prefetch(boxes, node, J_HI)
                 else:
                     prefetch(marks, near)
                     prefetch(marks, near + 1)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Geometry, box_loss, kernel, part, range_loss, widened_range
+from microdata import Geometry, box_loss, part, range_loss, widened_range
 from stream_algos._cohort_mark_kernels import bound_of, mark
 from stream_algos._cohort_person_kernels import (
     enlist,
@@ -37,6 +37,7 @@ from stream_algos._cohort_state import (
     ID,
     J_HI,
     J_LO,
+    LASTING,
     LEAVES,
     LEFT,
     LINE,
@@ -49,6 +50,7 @@ from stream_algos._cohort_state import (
     NEXT,
     NODE,
     NODES,
+    NOTES,
     OPEN,
     P_HI,
     P_LO,
@@ -61,7 +63,10 @@ from stream_algos._cohort_state import (
     ROOT,
     SHOWN,
     SOUGHT,
+    SPLITS,
     TRY,
+    WAITING,
+    WORDS,
     Output,
     Rules,
     State,
@@ -401,7 +406,45 @@ def _tell_above(state: State, space: Geometry, top: int, first: int) -> None:
         node = node - 1 if node > first else top if node == first else state.due[node, ABOVE]
 
 
-@kernel
+@part
+def _let_founders_out(state: State, out: Output, rules: Rules, top: int, waiting: NDArray[np.int64]) -> None:
+    """Rows of the pool leave, those of each new cohort together."""
+    starts = np.zeros(state.meta[NODES] - top + 1, np.int64)
+    for slot in waiting:
+        starts[state.persons[state.slots[slot, PERSON], NODE] - top + 1] += 1
+    for node in range(1, len(starts)):
+        starts[node] += starts[node - 1]
+    ordered, ends = np.empty(len(waiting), np.int64), starts[:-1].copy()
+    for slot in waiting:
+        node = state.persons[state.slots[slot, PERSON], NODE] - top
+        ordered[ends[node]] = slot
+        ends[node] += 1
+    for node in range(len(ends)):
+        if starts[node + 1] > starts[node]:
+            let_out(state, out, rules, top + node, ordered[starts[node] : starts[node + 1]], state.meta[AT])
+
+
+@part
+def room_for(state: State, rules: Rules, rows: int) -> int:
+    """Nodes that may be added or written down while so many rows are taken, behind what is to be divided now."""
+    nodes, due, meta = state.nodes, state.due, state.meta
+    divided = meta[POOLED_PERSONS] if meta[NEEDED] == POOL else 0
+    if meta[NEEDED] == SPLITS:
+        for place in range(meta[ASKING]):
+            divided += nodes[due[place, LINE], COUNT]
+    # Of each row a node is written down, of each that is divided, and a root.
+    return 2 * (divided // rules.k + 2) + min(meta[LASTING], meta[NOTES] + meta[ASKING] + rows + 1)
+
+
+@part
+def may_divide(state: State, out: Output, rules: Rules, rows: int) -> bool:
+    """Whether there is room and words for that."""
+    more, meta = room_for(state, rules, rows), state.meta
+    enough = len(state.nodes) >= meta[NODES] + more
+    return enough and len(out.words) - out.meta[WORDS] >= 2 * meta[WAITING] + more
+
+
+@part
 def divide(state: State, out: Output, space: Geometry, rules: Rules) -> None:
     """Divide what needs it: the pool, or of the cohorts that stand in line as many as there is time for."""
     nodes, due, meta = state.nodes, state.due, state.meta
@@ -431,21 +474,3 @@ def divide(state: State, out: Output, space: Geometry, rules: Rules) -> None:
             due[place, LINE] = tops[done + place]
     meta[NEEDED] = NONE
     out.meta[SOUGHT] = 0
-
-
-@part
-def _let_founders_out(state: State, out: Output, rules: Rules, top: int, waiting: NDArray[np.int64]) -> None:
-    """Rows of the pool leave, those of each new cohort together."""
-    starts = np.zeros(state.meta[NODES] - top + 1, np.int64)
-    for slot in waiting:
-        starts[state.persons[state.slots[slot, PERSON], NODE] - top + 1] += 1
-    for node in range(1, len(starts)):
-        starts[node] += starts[node - 1]
-    ordered, ends = np.empty(len(waiting), np.int64), starts[:-1].copy()
-    for slot in waiting:
-        node = state.persons[state.slots[slot, PERSON], NODE] - top
-        ordered[ends[node]] = slot
-        ends[node] += 1
-    for node in range(len(ends)):
-        if starts[node + 1] > starts[node]:
-            let_out(state, out, rules, top + node, ordered[starts[node] : starts[node + 1]], state.meta[AT])

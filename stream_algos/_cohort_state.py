@@ -90,7 +90,7 @@ MOST_POOLED = 2048
 ROOM = 1 << 24
 """Persons and nodes that address space is reserved for: only beyond that, arrays are copied to grow."""
 
-VISITS = 256
+VISITS = 128
 """Nodes that a new person looks at to find the best cohort."""
 
 LOOKED_AT = 64

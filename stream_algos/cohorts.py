@@ -39,7 +39,6 @@ from stream_algos._cohort_memory import CohortMemory
 from stream_algos._cohort_moving import let_wait, moved_in, notes_moved
 from stream_algos._cohort_release_kernels import outside
 from stream_algos._cohort_state import (
-    ASKING,
     BEGIN,
     CHUNK,
     CLUSTERS,
@@ -48,16 +47,13 @@ from stream_algos._cohort_state import (
     END,
     ID,
     KNOWN,
-    LASTING,
     LEAVES,
     LEFT,
-    LINE,
     MANY,
     MEMBER,
     MEMBERS,
     NEEDED,
     NODES,
-    NOTES,
     P_HI,
     P_LO,
     PARENT,
@@ -70,7 +66,6 @@ from stream_algos._cohort_state import (
     SEEN,
     SHOWN,
     SOUGHT,
-    SPLITS,
     SUPPRESSED,
     WAITING,
     WORDS,
@@ -277,13 +272,14 @@ class Cohorts(CohortMemory, Engine):
 
     def push(self, batch: Batch) -> Release:
         """Take rows: those with a cohort leave, the others wait for one."""
-        if len(batch) and (batch.positions[0] <= self._last or np.any(np.diff(batch.positions) <= 0)):
+        behind = batch.positions[1:] <= batch.positions[:-1]
+        if len(batch) and (batch.positions[0] <= self._last or behind.any()):
             raise DataError("positions must grow from row to row and from batch to batch")
         if len(batch) and self._since < 0:
             self._since = int(batch.positions[0])
         parts, overdue = [Release.empty(len(self.schema.quasi))], self._overdue(batch)
         for begin in range(0, len(batch), CHUNK):
-            chunk = batch.take(slice(begin, begin + CHUNK))
+            chunk = batch if len(batch) <= CHUNK else batch.take(slice(begin, begin + CHUNK))
             late = np.append(overdue[begin : begin + CHUNK], NEVER)
             parts.append(self._advance(chunk, late, int(chunk.positions[-1])))
         return Release.concat(parts[-1:] if len(parts) == 2 else parts)
@@ -384,8 +380,10 @@ class Cohorts(CohortMemory, Engine):
     def _overdue(self, batch: Batch) -> NDArray[np.int64]:
         """Up to which position rows are late by their time when each of these comes."""
         overdue = np.full(len(batch), NEVER)
+        if self.parameters.delay.seconds is None:
+            return overdue
         turns = np.flatnonzero(np.diff(batch.times) > 0) + 1
-        if self.parameters.delay.seconds is None or not len(turns):
+        if not len(turns):
             return overdue
         waiting = self._waiting()
         times = np.concatenate([self._state.clock[waiting], batch.times])
@@ -405,7 +403,6 @@ class Cohorts(CohortMemory, Engine):
         if len(self._out.members) < most:
             words = self._out.words[self._out.meta[WORDS] :]
             self._out = new_output(2 * most, len(self.schema.quasi))._replace(words=words)
-        self._make_room(len(rows))
         self._out.meta[SOUGHT] = 0
         kernels.look_up(self._state, whose, who)
         self._note_before(who)
@@ -413,12 +410,8 @@ class Cohorts(CohortMemory, Engine):
             self._make_room(len(rows))
             at: tuple[int, int, int, int] = (self._last, passed, founders or rules.founders, done)
             done = kernels.advance(self._state, self._out, self._space, rules, *at, overdue, *columns)
-            needed = self._state.meta[NEEDED]
-            if needed == COMPANY:
+            if self._state.meta[NEEDED] == COMPANY:
                 company.gather(self._state, self._out, self._space, rules)
-            elif needed != NONE:
-                self._make_room(len(rows))
-                splits.divide(self._state, self._out, self._space, rules)
         self._last = max(self._last, passed)
         self._note_after(whose)
         return self._collect()
@@ -449,15 +442,8 @@ class Cohorts(CohortMemory, Engine):
     def _make_room(self, rows: int) -> None:
         """See to room for so many further rows, whoever they are of, and for what is divided before them."""
         state, out, meta = self._state, self._out, self._state.meta
-        persons, pool, nodes, waiting, needed = (
-            int(meta[entry]) for entry in (PERSONS, POOLED_PERSONS, NODES, WAITING, NEEDED)
-        )
-        divided = 0 if needed in (NONE, COMPANY) else pool
-        if needed == SPLITS:
-            divided = int(state.nodes[state.due[: meta[ASKING], LINE], COUNT].sum())
-        more = 2 * (divided // self._rules.k + 2)
-        # Of each row a node is written down, of each that is divided, and a root.
-        more += min(int(meta[LASTING]), int(meta[NOTES] + meta[ASKING]) + rows + 1)
+        persons, pool, nodes, waiting = (int(meta[entry]) for entry in (PERSONS, POOLED_PERSONS, NODES, WAITING))
+        more = int(splits.room_for(state, self._rules, rows))
         if len(state.persons) < persons + rows or len(state.pool) < pool + rows or len(state.nodes) < nodes + more:
             held = self._waiting()
             rows_ = state.quasi[held], state.codes[held]

@@ -232,7 +232,7 @@ def uncompiled(source: Any, **names: Any) -> Any:
 
 def break_rule(broken: Break, patch: Any) -> None:
     """Let engines run the kernels with one rule broken, as plain Python."""
-    sources = (leaving, gathering, searching, taking, dividing)
+    sources = (leaving, gathering, searching, dividing, taking)
     texts = [Path(str(source.__file__)).read_text(encoding="utf-8") for source in sources]
     assert sum(text.count(broken.right) for text in texts) == 1, broken.rule
     made: list[Any] = []
@@ -240,7 +240,6 @@ def break_rule(broken: Break, patch: Any) -> None:
     for text in texts:
         made.append(uncompiled(text.replace(broken.right, broken.wrong), **functions))
         functions |= {name: one for name, one in vars(made[-1]).items() if isinstance(one, types.FunctionType)}
-    _, company, _, kernels, splits = made
-    kernels.divide = splits.divide
+    _, company, _, splits, kernels = made
     for name, one in (("company", company), ("kernels", kernels), ("splits", splits)):
         patch.setattr(module, name, one)
