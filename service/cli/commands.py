@@ -21,6 +21,7 @@ from service.exit_status import (
     WRONG_USE,
     told,
 )
+from service.lean_start import leave_out_what_nobody_asked_for
 
 
 class Command(NamedTuple):
@@ -167,6 +168,7 @@ def load(name: str) -> Any:
     command = COMMANDS[name]
     module, _, attribute = command.target.partition(":")
     target = getattr(_imported(module), attribute)
+    leave_out_what_nobody_asked_for()
     if isinstance(target, typer.Typer):
         return typer.main.get_command(target)
     single = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -22,6 +22,7 @@ from typing import TypeAlias
 from microdata import Cancelled, Enough
 from service.jobs.warmup import warm_up
 from service.jobs.work import Result, Task, work
+from service.lean_start import leave_out_what_nobody_asked_for
 from service.problems import Problem, ProblemError, problem
 
 log = logging.getLogger(__name__)
@@ -79,6 +80,7 @@ def serve_tasks(pipe: Connection, memory: int) -> None:
     os.nice(_NICENESS)
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold records
+    leave_out_what_nobody_asked_for()
     warm_up()
     pipe.send(Ready())
     while True:

@@ -15,6 +15,7 @@ from multiprocessing.process import BaseProcess
 from microdata import PortcullisError
 from service.exit_status import DONE, INTERNAL, REFUSED, UNAVAILABLE, WRONG_USE, status_of
 from service.kafka import KafkaSettings, connect
+from service.lean_start import leave_out_what_nobody_asked_for
 from service.logs import fault, log_to_stderr
 from service.policy import load_policy
 from service.ports import address_of
@@ -55,6 +56,7 @@ def work(duty: Duty) -> None:
     for number in _STOP_SIGNALS:
         signal.signal(number, lambda *_: None)
     threading.Thread(target=_await_the_end, args=(told, stop, joins), name="signals", daemon=True).start()
+    leave_out_what_nobody_asked_for()
     settings = duty.settings
     stream = stream_of(load_policy(duty.policy), settings)
     metrics = Metrics(stream, _patience(duty.kafka))

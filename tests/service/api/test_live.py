@@ -20,6 +20,7 @@ import yaml
 from service.kinds import data_kinds
 from tests.service.api.api_world import ServiceProcess, is_alive, parts, policy_text, submit, wait_for, wait_until
 from tests.service.cli.cli_world import MARK, POLICY, table_text
+from tests.service.unasked import unasked
 
 pytestmark = pytest.mark.xdist_group("live")  # one service for all of them
 
@@ -199,7 +200,7 @@ def test_an_audit_by_distribution(live: Any, done: Any) -> None:
 @pytest.mark.parametrize("name", ["slow", "deaf"])
 def test_a_running_job_is_cancelled_long_before_it_would_end(live: Any, name: str) -> None:
     job = submit(live.client, policy_text(name))
-    live.worker_pid(job)
+    assert not unasked(live.worker_pid(job))
     assert live.client.get(f"/v1/jobs/{job['id']}").json()["progress"]["phase"] in {"start", "wait"}
     started = time.monotonic()
     assert live.client.delete(f"/v1/jobs/{job['id']}").status_code == 202

@@ -16,6 +16,7 @@ import pytest
 from service.kafka import KafkaSettings, Partition, UnknownTopicError, connect
 from service.ports import free_port
 from tests.service.kafka.world import eventually
+from tests.service.unasked import unasked
 
 POLICY = """
 name: {name}
@@ -103,6 +104,7 @@ def test_workers_are_replaced_stop_on_sigterm_and_drain_into_a_new_policy(place:
         eventually(lambda: len(released(client)) > 30)
         before = children(run.pid)
         assert len(before) == 2
+        assert not unasked(before[0])
         os.kill(before[0], signal.SIGKILL)
         eventually(lambda: len(children(run.pid)) == 2 and children(run.pid) != before)
         feed(client, range(40, 80))
