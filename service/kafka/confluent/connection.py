@@ -1,8 +1,9 @@
 """The settings in librdkafka's words, and its errors in ours."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import confluent_kafka as ck
@@ -69,7 +70,7 @@ class Connection:
         self.serve: Callable[[], object] = lambda: None  # let the handle run callbacks that are due
         self._denied: ck.KafkaError | None = None
 
-    def _config(self, **more: Any) -> dict[str, Any]:
+    def _config(self, usual: Mapping[str, Any], **more: Any) -> dict[str, Any]:
         """A configuration for one librdkafka handle; keyword underscores stand for dots."""
         settings = self.settings
         config: dict[str, Any] = {
@@ -95,12 +96,14 @@ class Connection:
         elif settings.sasl_password is not None:
             config["sasl.username"] = settings.sasl_username
             config["sasl.password"] = settings.sasl_password.get_secret_value()
-        return config | settings.extra | {name.replace("_", "."): value for name, value in more.items()}
+        return config | dict(usual) | settings.extra | {name.replace("_", "."): value for name, value in more.items()}
 
-    def open(self, kind: Callable[[dict[str, Any]], Any], **more: Any) -> Any:
-        """A librdkafka handle; a setting that it does not take is an error of ours."""
+    def open(
+        self, kind: Callable[[dict[str, Any]], Any], usual: Mapping[str, Any] = MappingProxyType({}), **more: Any
+    ) -> Any:
+        """A librdkafka handle; a setting that it does not take is an error of ours. `usual` gives way to `extra`."""
         with self.translated():
-            return kind(self._config(**more))
+            return kind(self._config(usual, **more))
 
     def raise_denied(self) -> None:
         """A refused login arrives in the background only; calls just time out. So they ask here."""

@@ -21,6 +21,9 @@ log = logging.getLogger(__name__)
 _START_SECONDS = 3.0
 _LEAVE_SECONDS = 30.0
 """How long leaving the group may take."""
+_FETCHED_AHEAD = {"queued.max.messages.kbytes": 16_384, "queued.min.messages": 20_000}
+"""What waits to be polled, of all partitions and of each. librdkafka's own limits, 64 MiB and 100,000 records, let
+small records take much more than that while a worker catches up."""
 
 
 class ConfluentConsumer:
@@ -36,6 +39,7 @@ class ConfluentConsumer:
         self._stranded: set[Partition] = set()  # librdkafka has given them up and does not seek them
         self._consumer = connection.open(
             ck.Consumer,
+            _FETCHED_AHEAD,
             group_id=group,
             isolation_level="read_committed",
             enable_auto_commit=False,

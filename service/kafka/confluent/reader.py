@@ -11,6 +11,9 @@ from service.kafka.confluent.records import batch_of, watermarks_of
 from service.kafka.errors import RetriableError
 from service.kafka.port import Partition, RecordBatch, Watermarks
 
+_FETCHED_AHEAD = {"queued.max.messages.kbytes": 8_192}
+"""What waits to be taken; librdkafka's own 64 MiB would be in memory twice once they are taken."""
+
 
 class ConfluentReader:
     """Reads exact ranges of offsets."""
@@ -21,6 +24,7 @@ class ConfluentReader:
         self._connection = connection
         self._consumer = connection.open(
             ck.Consumer,
+            _FETCHED_AHEAD,
             group_id="portcullis-reader",  # librdkafka wants a name; nothing is joined or committed
             isolation_level="read_uncommitted" if dirty else "read_committed",
             enable_auto_commit=False,

@@ -34,6 +34,20 @@ def test_a_transaction_that_nobody_ends_keeps_readers_waiting_for_ten_seconds_at
     assert KafkaSettings().transaction_timeout_ms == 10_000
 
 
+@pytest.mark.parametrize("own", [None, 4_096])
+def test_what_is_fetched_ahead_is_bounded_unless_settings_say_otherwise(
+    monkeypatch: pytest.MonkeyPatch, own: int | None
+) -> None:
+    opened: list[dict[str, Any]] = []
+    monkeypatch.setattr("confluent_kafka.Consumer", opened.append)
+    name = "queued.max.messages.kbytes"
+    client = connect(KafkaSettings(client="confluent-kafka", extra={} if own is None else {name: own}))
+    client.group_consumer("anyone")
+    client.reader()
+    for config, usual in zip(opened, (16_384, 8_192), strict=True):
+        assert config[name] == (own or usual)
+
+
 def test_secrets_are_never_printed() -> None:
     settings = KafkaSettings(
         sasl_mechanism="PLAIN", sasl_username="ali", sasl_password=SECRET, oauth_client_secret=SECRET
