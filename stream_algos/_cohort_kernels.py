@@ -98,6 +98,7 @@ from stream_algos._cohort_state import (
     State,
 )
 from stream_algos._cohort_undo_kernels import note_node
+from stream_algos._cohort_value_kernels import has_values, put_values
 from stream_algos._company_kernels import varied
 from stream_algos._held_kernels import NONE, copy
 
@@ -266,6 +267,7 @@ def _pass_known(
     hardly a call, which would cost more than all that is done for a row.
     """
     persons, nodes, boxes, meta = state.persons, state.nodes, state.boxes, state.meta
+    narrow, exact, lows = state.narrow, state.exact, state.lows
     width, due, row, cluster = quasi.shape[1], np.iinfo(np.int64).max, out.meta[ROWS], out.meta[CLUSTERS]
     slot = oldest(state)
     if slot != NONE:
@@ -283,10 +285,7 @@ def _pass_known(
         company = nodes[node, COUNT]
         if nodes[node, OPEN] or company < rules.k:
             break
-        same = True
-        for attribute in range(width):
-            same &= state.values[person, attribute] == quasi[index, attribute]
-        if not same:
+        if not has_values(narrow, exact, lows, person, quasi, index):
             break
         for attribute in range(width):
             lo, hi = boxes[node, P_LO, attribute], boxes[node, P_HI, attribute]
@@ -353,7 +352,7 @@ def _take(
                 state.hulls[1, place, attribute] = max(state.hulls[1, place, attribute], row[attribute])
             lo, hi = state.hulls[0, place : place + 1], state.hulls[1, place : place + 1]
             node = _joinable(state, space, rules, lo, hi)
-        copy(state.values[person], row)
+        put_values(state.narrow, state.exact, state.lows, person, row)
         if node == NONE:
             wait(state, person, POOL, position, time, row, codes[index])
             return
@@ -373,7 +372,7 @@ def _take(
     if role == MEMBER and not inside:
         _moved(state, out, space, rules, person, row, position)
         inside = contains(state.boxes, P_LO, node, quasi, quasi, index)
-    copy(state.values[person], row)
+    put_values(state.narrow, state.exact, state.lows, person, row)
     if not inside or nodes[node, COUNT] < rules.k:
         suppress(out, position, position)
         return
@@ -417,7 +416,7 @@ def look_up(state: State, whose: NDArray[np.int64], who: NDArray[np.int64]) -> f
         person = who[index]
         if person != NONE and persons[person, ROLE] == MEMBER:
             node = persons[person, NODE]
-            read += state.values[person, 0] + nodes[node, LEFT] + nodes[node, SHOWN]
+            read += state.narrow[person, 0] + nodes[node, LEFT] + nodes[node, SHOWN]
             for side in range(4):
                 read += boxes[node, side, 0]
     return read

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -62,9 +63,10 @@ from stream_algos._cohort_state import (
     new_state,
 )
 from stream_algos._cohort_undo_kernels import Before, no_entries, note_before
+from stream_algos._cohort_values import LastValues
 from stream_algos._held_kernels import NONE
 from stream_algos.engine import Batch, Snapshot, StreamParameters
-from stream_algos.memory import Columns, Memory, Terms
+from stream_algos.memory import Column, Columns, Memory, Room, Terms
 
 _KEPT = [LEFT, RIGHT, CUT, TRY, OPEN, MADE, SHOWN, AFTER]
 """Columns of `State.nodes` that do not follow from the persons."""
@@ -112,7 +114,7 @@ class CohortMemory(Memory):
     """Where somebody may be forgotten: entries of those who came since."""
     _rows: int
     """Rows that came since."""
-    _room: tuple[State, dict[str, Columns]]
+    _room: tuple[State, dict[str, Room]]
     """Between `room` and `recall`: a state that is being filled, and its columns."""
 
     def sizes(self) -> dict[str, int]:
@@ -126,6 +128,11 @@ class CohortMemory(Memory):
         state.due[self._noted(), NOTED] = 0
         meta[NOTES], meta[LASTING] = 0, size["nodes"]
         others = np.unique(np.concatenate([state.pool[: size["pool"]], state.slots[self._waiting(), PERSON]]))
+        # Nearly everybody has waited once: without this, that nobody does any more would take memory.
+        waiting = others[state.waits[others].any(axis=1)]
+        waits = state.waits[waiting]
+        _give_back(state.waits)
+        state.waits[waiting] = waits
         before = {"persons": self.entries("persons", others), "pool": self.entries("pool", np.arange(size["pool"]))}
         free = bool(meta[FREE] != NONE)
         self._mark = _Mark(self._last, size["persons"], others, before, free, int(meta[SWEPT]))
@@ -185,7 +192,7 @@ class CohortMemory(Memory):
             "tag": np.where(known, tags[:, [CODE, MORE]], 0),
             "role": persons[:, ROLE].astype(np.int8),
             "node": np.where(persons[:, ROLE] >= MEMBER, persons[:, NODE], NONE).astype(np.int32),
-            "values": np.where(known, state.values[numbers], 0.0),
+            "values": np.where(known, LastValues(state)[numbers], 0.0),
             "shown": np.where(known, state.shown[numbers], NONE),
             "seen": np.where(there, tags[:, SEEN], 0),
             **times,
@@ -240,7 +247,8 @@ class CohortMemory(Memory):
         persons, came = state.persons[: mark.persons], self._entries_before
         numbers, (role, node, seen) = came.numbers[: self._came], came.places[: self._came].T
         persons[numbers, ROLE], persons[numbers, NODE], state.tags[numbers, SEEN] = role, node, seen
-        state.values[numbers], state.shown[numbers] = came.values[: self._came], came.shown[: self._came]
+        LastValues(state)[numbers] = came.values[: self._came]
+        state.shown[numbers] = came.shown[: self._came]
         late = np.flatnonzero((persons[:, ROLE] >= MEMBER) & (persons[:, NODE] >= lasting))
         while len(late):
             persons[late, NODE] = state.due[persons[late, NODE], ABOVE]
@@ -283,11 +291,12 @@ class CohortMemory(Memory):
         members = np.array(listed, np.int64)
         members = members[state.persons[members, ROLE] == MEMBER]
         pool = state.pool[: self.sizes()["pool"]]
-        near = pool[((lo <= state.values[pool]) & (state.values[pool] <= hi)).all(axis=1)]
+        values = LastValues(state)
+        near = pool[((lo <= values[pool]) & (values[pool] <= hi)).all(axis=1)]
         found = np.concatenate([members, near])
         if len(listed) > most or len(found) > most:
             return None
-        return (lo, hi), state.tags[found, CODE], state.values[found]
+        return (lo, hi), state.tags[found, CODE], values[found]
 
     def terms(self) -> Terms:
         """The same boxes, values and company; a cohort of k members is one of fewer too."""
@@ -312,19 +321,19 @@ class CohortMemory(Memory):
         ends = {"last": np.array([self._last]), "since": np.array([self._since])}
         return {"meta": state.meta.copy(), **of_slots, **ends}
 
-    def room(self, sizes: Mapping[str, int]) -> dict[str, Columns]:
+    def room(self, sizes: Mapping[str, int]) -> dict[str, Room]:
         """Columns of a new state, so that whoever reads the entries puts them where they stay."""
         persons, pool, nodes = (sizes.get(table, 0) for table in ("persons", "pool", "nodes"))
         state = new_state(self.schema, self._rules, persons, pool, nodes)
         return self._room_in(state, {"persons": persons, "pool": pool, "nodes": nodes})
 
-    def _room_in(self, state: State, sizes: Mapping[str, int]) -> dict[str, Columns]:
+    def _room_in(self, state: State, sizes: Mapping[str, int]) -> dict[str, Room]:
         persons, pool, nodes = (slice(0, sizes[table]) for table in ("persons", "pool", "nodes"))
-        own: dict[str, NDArray[Any]] = {
+        own: dict[str, Column] = {
             "tag": state.tags[persons, :SEEN],
             "role": state.persons[persons, ROLE],
             "node": state.persons[persons, NODE],
-            "values": state.values[persons],
+            "values": LastValues(state, sizes["persons"]),
             "shown": state.shown[persons],
             "seen": state.tags[persons, SEEN],
         }
@@ -337,7 +346,7 @@ class CohortMemory(Memory):
             "sizes": np.zeros((sizes["nodes"], len(_SIZES))),
             "ids": state.ids[nodes],
         }
-        tables: dict[str, Columns] = {"persons": own, "pool": waiting, "nodes": trees}
+        tables: dict[str, Room] = {"persons": own, "pool": waiting, "nodes": trees}
         self._room = state, tables
         return tables
 
@@ -345,11 +354,12 @@ class CohortMemory(Memory):
         """Go on with what stands in `room`; lists have another order."""
         state, tables = self._room
         del self._room
-        role, pool, trees = tables["persons"]["role"], tables["pool"]["person"], tables["nodes"]
-        meta, count = rest["meta"].copy(), len(trees["nodes"])
+        role, pool = tables["persons"]["role"][:], tables["pool"]["person"][:]
+        trees, sizes = (tables["nodes"][name][:] for name in ("nodes", "sizes"))
+        meta, count = rest["meta"].copy(), len(trees)
         persons = state.persons[: len(role)]
-        _require_counts(meta, role, pool, trees["nodes"][:, _KEPT.index(LEFT)])
-        state.nodes[:count, _KEPT], state.sizes[:count, _SIZES] = trees["nodes"], trees["sizes"]
+        _require_counts(meta, role, pool, trees[:, _KEPT.index(LEFT)])
+        state.nodes[:count, _KEPT], state.sizes[:count, _SIZES] = trees, sizes
         persons[pool, NODE] = np.arange(len(pool))
         enlist_all(state, len(role), count)
         free = np.flatnonzero(role == GONE)
@@ -396,6 +406,18 @@ class CohortMemory(Memory):
 
     def _go_on(self, state: State, rest: Snapshot, rows: Batch) -> None:
         raise NotImplementedError
+
+
+def _give_back(table: NDArray[Any]) -> None:
+    """Set a table to zeros, and let the system have its memory until something is written."""
+    memory: Any = table
+    while isinstance(memory, np.ndarray):
+        memory = memory.base
+    if isinstance(memory, memoryview):
+        owner: Any = memory.obj
+        owner.madvise(mmap.MADV_DONTNEED)
+    else:
+        table.fill(0)
 
 
 def _digest(attributes: Iterable[Attribute]) -> str:

@@ -35,6 +35,7 @@ from stream_algos._cohort_state import (
     State,
     new_state,
 )
+from stream_algos._cohort_values import LastValues
 
 
 def moved_in(
@@ -48,9 +49,10 @@ def moved_in(
     """A state with these contents, in which these rows wait, with room for so many more nodes."""
     persons, pool, nodes = (len(contents[name]) for name in ("persons", "pool", "nodes"))
     state = new_state(schema, rules, persons, pool, nodes + more)
-    names = ["persons", "tags", "values", "shown", "pool", "nodes", "ids"]
+    names = ["persons", "tags", "shown", "pool", "nodes", "ids"]
     for name in [*names, "times"] if np.isfinite(rules.memory) else names:
         getattr(state, name)[: len(contents[name])] = contents[name]
+    LastValues(state, persons)[:] = contents["values"]
     state.boxes[:nodes], state.sizes[:nodes], state.hulls[:, :pool] = (
         contents[name] for name in ("boxes", "sizes", "hulls")
     )

@@ -31,6 +31,7 @@ from stream_algos._cohort_state import (
     TRY,
     State,
 )
+from stream_algos._cohort_value_kernels import value_at
 from stream_algos._held_kernels import NONE
 
 
@@ -67,7 +68,10 @@ def enlist_all(state: State, count: int, trees: int) -> None:
             continue
         node = wide(persons[person, NODE])
         while nodes[node, LEFT] != NONE:
-            right = 2.0 * state.values[person, nodes[node, CUT]] > state.sizes[node, EDGE]
+            right = (
+                2.0 * value_at(state.narrow, state.exact, state.lows, person, nodes[node, CUT])
+                > state.sizes[node, EDGE]
+            )
             node = nodes[node, RIGHT] if right else nodes[node, LEFT]
         head = nodes[node, HEAD]
         persons[person, NODE], persons[person, NEXT], persons[person, PREVIOUS] = node, head, NONE

@@ -72,6 +72,7 @@ from stream_algos._cohort_state import (
     State,
 )
 from stream_algos._cohort_undo_kernels import note_node
+from stream_algos._cohort_value_kernels import take_values, value_at
 from stream_algos._held_kernels import NONE, copy
 
 SAMPLE = 1024
@@ -306,12 +307,12 @@ def _cut_up(state: State, out: Output, space: Geometry, rules: Rules, divided: D
 @part
 def _looks_divisible(state: State, space: Geometry, rules: Rules, top: int) -> bool:
     """Whether those who joined a large cohort last show a cut; if not, nobody need look at all the others."""
-    count, width = 2 * SAMPLE, state.values.shape[1]
+    count, width = 2 * SAMPLE, state.narrow.shape[1]
     who, values, place = np.empty(count, np.int64), np.empty((count, width)), 0
     person = state.nodes[top, HEAD]
     while place < count:
         if state.persons[person, ROLE] == MEMBER:
-            copy(values[place], state.values[person])
+            take_values(state.narrow, state.exact, state.lows, person, values[place])
             place += 1
         person = state.persons[person, NEXT]
     stamps = state.stamps[: len(state.tally)]
@@ -338,7 +339,7 @@ def _divide(state: State, out: Output, space: Geometry, rules: Rules, top: int) 
     persons, nodes, boxes, meta = state.persons, state.nodes, state.boxes, state.meta
     founding, dismissed = top == POOL, NONE
     count = meta[POOLED_PERSONS] if founding else nodes[top, COUNT]
-    who, width = np.empty(count, np.int64), state.values.shape[1]
+    who, width = np.empty(count, np.int64), state.narrow.shape[1]
     lo, hi = np.empty((count, width)), np.empty((count, width))
     waiting = waiting_for(state, POOL) if founding else np.empty(0, np.int64)
     if founding:
@@ -360,8 +361,8 @@ def _divide(state: State, out: Output, space: Geometry, rules: Rules, top: int) 
             after = persons[person, NEXT]
             if persons[person, ROLE] == MEMBER:
                 who[place] = person
-                copy(lo[place], state.values[person])
-                copy(hi[place], state.values[person])
+                take_values(state.narrow, state.exact, state.lows, person, lo[place])
+                copy(hi[place], lo[place])
                 place += 1
             else:
                 unlist(state, person)
@@ -374,7 +375,8 @@ def _divide(state: State, out: Output, space: Geometry, rules: Rules, top: int) 
     while dismissed != NONE:  # they go where their last values would
         after, node = persons[dismissed, NEXT], top
         while nodes[node, LEFT] != NONE:
-            right = 2.0 * state.values[dismissed, nodes[node, CUT]] > state.sizes[node, EDGE]
+            value = value_at(state.narrow, state.exact, state.lows, dismissed, nodes[node, CUT])
+            right = 2.0 * value > state.sizes[node, EDGE]
             node = nodes[node, RIGHT] if right else nodes[node, LEFT]
         enlist(state, dismissed, node, DISMISSED)
         dismissed = after

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Schema
+from microdata import Schema, geometry
 from stream_algos._held_kernels import NONE
 
 ROLE, NODE, NEXT, PREVIOUS, CHAIN = range(5)
@@ -129,8 +129,12 @@ class State(NamedTuple):
     """Written only of those who wait, and when it is over: the others take no memory here."""
     times: NDArray[np.float64]
     """When each person was last seen; not written where everybody is remembered for good."""
-    values: NDArray[np.float64]
-    """Last seen quasi-identifiers of each person."""
+    narrow: NDArray[np.uint16]
+    """Last seen quasi-identifiers of each person, as `_cohort_value_kernels` says."""
+    exact: NDArray[np.float64]
+    """Those that are not narrow; the others take no memory here."""
+    lows: NDArray[np.float64]
+    """The least value of each quasi-identifier, which the narrow ones count from."""
     shown: NDArray[np.int32]
     """So many distinct published codes of each condition as are needed, of each person; NONE where there are fewer."""
     pool: NDArray[np.int64]
@@ -208,7 +212,9 @@ def _empty_state(schema: Schema, rules: Rules, persons: int, pool: int, nodes: i
         tags=_zeros(np.int64, persons, 3),
         waits=_zeros(np.int32, persons, 2),
         times=_zeros(np.float64, persons),
-        values=_zeros(np.float64, persons, width),
+        narrow=_zeros(np.uint16, persons, width),
+        exact=_zeros(np.float64, persons, width),
+        lows=geometry(schema).low,
         shown=_zeros(np.int32, persons, of_cohorts * rules.most),
         pool=_zeros(np.int64, pool),
         hulls=_zeros(np.float64, 2, pool, width),

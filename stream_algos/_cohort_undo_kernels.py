@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from microdata import kernel, part
 from stream_algos._cohort_state import LASTING, NODE, NOTED, NOTES, ROLE, SEEN, State
+from stream_algos._cohort_value_kernels import take_values
 from stream_algos._held_kernels import NONE, copy
 
 
@@ -62,7 +63,7 @@ def note_before(state: State, who: NDArray[np.int64], last: int, before: Before,
             before.places[count, 0] = persons[person, ROLE]
             before.places[count, 1] = persons[person, NODE]
             before.places[count, 2] = tags[person, SEEN]
-            copy(before.values[count], state.values[person])
+            take_values(state.narrow, state.exact, state.lows, person, before.values[count])
             for place in range(before.shown.shape[1]):
                 before.shown[count, place] = state.shown[person, place]
             count += 1

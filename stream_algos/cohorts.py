@@ -75,6 +75,7 @@ from stream_algos._cohort_state import (
     new_state,
 )
 from stream_algos._cohort_undo_kernels import no_entries
+from stream_algos._cohort_values import LastValues
 from stream_algos._held_kernels import NONE
 from stream_algos.castle import Delay
 from stream_algos.conditions import codes_of, conditions_of
@@ -426,7 +427,8 @@ class Cohorts(CohortMemory, Engine):
         """What means something in the arrays of the state, but for the rows that wait."""
         state = self._state
         persons, pool, nodes = (int(state.meta[entry]) for entry in (PERSONS, POOLED_PERSONS, NODES))
-        contents = {name: getattr(state, name)[:persons] for name in ("persons", "tags", "times", "values", "shown")}
+        contents = {name: getattr(state, name)[:persons] for name in ("persons", "tags", "times", "shown")}
+        contents["values"] = LastValues(state, persons)[:]
         contents |= {name: getattr(state, name)[:nodes] for name in ("nodes", "sizes", "ids")}
         contents |= {"pool": state.pool[:pool], "hulls": state.hulls[:, :pool], "boxes": state.boxes[:nodes]}
         return contents | {"meta": state.meta, **{name: getattr(state, name)[waiting] for name in self._of_slots()}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,20 @@ from stream_algos.engine import Batch, Snapshot
 
 Columns: TypeAlias = Mapping[str, NDArray[Any]]
 """Entries of a table, side by side: all columns have the same length, and hold numbers."""
+
+
+class Column(Protocol):
+    """Numbers of all entries of a table, in whatever way they are kept."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, where: slice | NDArray[Any], /) -> NDArray[Any]: ...
+
+    def __setitem__(self, where: slice | NDArray[Any], values: NDArray[Any], /) -> None: ...
+
+
+Room: TypeAlias = Mapping[str, Column]
+"""Columns of a table that others fill."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +115,7 @@ class Memory(ABC):
         """Under which terms it remembers persons."""
 
     @abstractmethod
-    def room(self, sizes: Mapping[str, int]) -> dict[str, Columns]:
+    def room(self, sizes: Mapping[str, int]) -> dict[str, Room]:
         """Columns for so many entries of each table, for others to fill with what was kept; then `recall` it."""
 
     @abstractmethod

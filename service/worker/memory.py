@@ -24,7 +24,7 @@ from microdata import DataError
 from service.kafka import Partition, Reader
 from service.worker.packing import pack, packed, unpack
 from service.worker.sealing import Keys
-from stream_algos import Columns
+from stream_algos import Columns, Room
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class Tables(Protocol):
     def kept(self) -> None:
         """Everything is kept."""
 
-    def room(self, sizes: Mapping[str, int]) -> Mapping[str, Columns]:
+    def room(self, sizes: Mapping[str, int]) -> Mapping[str, Room]:
         """Columns to be filled."""
 
 
@@ -132,7 +132,7 @@ class _Sums:
         self._sizes: dict[str, int] = {}
         self.checksum = np.uint64(0)
 
-    def fill(self, table: str, entries: Columns, loose: frozenset[str]) -> None:
+    def fill(self, table: str, entries: Room, loose: frozenset[str]) -> None:
         """These are all entries of a table, and were written."""
         hashes = _all_hashes(table, entries, loose)
         self._hashes[table], self._sizes[table] = hashes, len(hashes)
@@ -304,7 +304,7 @@ class DurableMemory:
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def read(self, reader: Reader) -> dict[str, Columns]:
+    def read(self, reader: Reader) -> dict[str, Room]:
         """The tables that the note is about, in the room that their owners have for them."""
         tables = {name: columns for owner in self._owners for name, columns in owner.room(self._note.sizes).items()}
         live: dict[bytes, int] = {}
@@ -328,7 +328,7 @@ class DurableMemory:
         self._live = _Live(pages, deltas, begun, (table, page), owed)
         return tables
 
-    def _apply(self, tables: Mapping[str, Columns], live: dict[bytes, int], key: bytes, value: bytes | None) -> None:
+    def _apply(self, tables: Mapping[str, Room], live: dict[bytes, int], key: bytes, value: bytes | None) -> None:
         """Put what a record holds over what is there; `live` are the records that nobody has deleted."""
         if value is None:
             live.pop(key, None)
@@ -365,7 +365,7 @@ def hash_of_name(table: str) -> int:
     return int.from_bytes(table.encode()[:7].ljust(8, b"\0"), "little")
 
 
-def _all_hashes(table: str, entries: Columns, loose: frozenset[str]) -> NDArray[np.uint64]:
+def _all_hashes(table: str, entries: Room, loose: frozenset[str]) -> NDArray[np.uint64]:
     size = len(next(iter(entries.values())))
     parts = [
         hashes_of(table, np.arange(begin, end), {name: column[begin:end] for name, column in entries.items()}, loose)

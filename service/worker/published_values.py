@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from microdata import Schema
 from service.worker._published_kernels import add_new
-from stream_algos import Columns, Release
+from stream_algos import Columns, Release, Room
 
 TABLE = "published"
 _LEAST = 1024
@@ -58,9 +58,9 @@ class PublishedValues:
         self._hashes += sensitive.size
         return add_new(self._known, _hashes_of(boxes, sensitive))
 
-    def recall(self, entries: Columns) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int32]]:
+    def recall(self, entries: Room) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int32]]:
         """Know these entries again: their boxes, those before them, and values."""
-        self._ids, self._sensitive, self._size = entries["ids"], entries["sensitive"], len(entries["ids"])
+        self._ids, self._sensitive, self._size = entries["ids"][:], entries["sensitive"][:], len(entries["ids"])
         self._are_new(self._ids[:, 0], self._sensitive)
         self.kept()
         return self._ids[:, 0], self._ids[:, 1], self._sensitive
@@ -69,7 +69,7 @@ class PublishedValues:
         """The entries that are kept."""
         return self.entries(TABLE, np.arange(self._kept))
 
-    def room(self, sizes: Mapping[str, int]) -> dict[str, Columns]:
+    def room(self, sizes: Mapping[str, int]) -> dict[str, Room]:
         """Columns to be filled, and then recalled."""
         nothing, size = self.entries(TABLE, np.empty(0, np.int64)), sizes.get(TABLE, 0)
         return {TABLE: {name: np.zeros((size, column.shape[1]), column.dtype) for name, column in nothing.items()}}

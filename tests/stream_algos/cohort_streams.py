@@ -162,11 +162,11 @@ BROKEN = (
     Break(
         "counting somebody again who had left",
         lambda seed: moving_apart(seed, RETURNING),
-        "    copy(state.values[person], row)\n    if not inside or",
+        "    put_values(state.narrow, state.exact, state.lows, person, row)\n    if not inside or",
         "    if role == DISMISSED and inside:\n"
         "        persons[person, ROLE] = MEMBER\n"
         "        nodes[node, COUNT] += 1\n"
-        "    copy(state.values[person], row)\n    if not inside or",
+        "    put_values(state.narrow, state.exact, state.lows, person, row)\n    if not inside or",
     ),
     Break(
         "publishing a waiting row with later values",

@@ -1,8 +1,10 @@
 """What cohorts let others keep: whoever writes down only what changed has everything."""
 
+import mmap
 from collections import Counter
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from microdata import Category, GuaranteeError, Hierarchy
 from stream_algos import Batch, Cohorts
 from stream_algos import _cohort_memory as remembering
 from stream_algos import _cohort_state as columns
+from stream_algos._cohort_values import LastValues
 from stream_algos._held_kernels import NONE
 from tests.stream_algos.cohort_streams import SCHEMA, engine, people
 from tests.stream_algos.test_cohorts import LINE, assert_sound, rows
@@ -52,7 +55,7 @@ class Keeper:
         for table, known in self.tables.items():
             for number, entry in known.items():
                 for name, value in entry.items():
-                    room[table][name][number] = value
+                    room[table][name][number : number + 1] = value[np.newaxis]
         like.recall(self.rest, waiting)
 
 
@@ -69,7 +72,7 @@ def known(one: Cohorts) -> Any:
         persons[tuple(state.tags[person, [columns.CODE, columns.MORE]].tolist())] = (
             role,
             place,
-            state.values[person].tolist(),
+            LastValues(state)[person : person + 1].tolist(),
             state.shown[person].tolist(),
             waits,
         )
@@ -117,6 +120,31 @@ def test_whoever_keeps_the_changes_has_everything_and_goes_on_safely(seed: int, 
         observer.assert_complete()
 
 
+def test_that_nobody_waits_any_more_takes_no_memory() -> None:
+    one = engine(1, k=5, tuples=40)
+    for turn in range(4):
+        batch = people(turn, 400, 1, moving=0.0)
+        one.push(Batch(batch.positions + 1_000 * turn, batch.times, batch.persons + 1_000 * turn, *batch.columns()[3:]))
+    waits = one._state.waits
+    assert resident_pages(waits) > 1
+    before = waits[: one.sizes()["persons"]].copy()
+    assert before.any()
+    one.kept()
+    assert (waits[: len(before)] == before).all()
+    one.flush()
+    one.kept()
+    assert resident_pages(waits) == 0
+
+
+def resident_pages(table: Any) -> int:
+    """How many pages of an array have memory of their own."""
+    begin = table.__array_interface__["data"][0]
+    with Path("/proc/self/pagemap").open("rb") as entries:
+        entries.seek(begin // mmap.PAGESIZE * 8)
+        found = np.frombuffer(entries.read(-(-table.nbytes // mmap.PAGESIZE) * 8), np.uint64)
+    return int((found >> np.uint64(63)).sum())
+
+
 def test_who_comes_back_unchanged_writes_nothing_and_a_split_does_not_write_its_members() -> None:
     one, keeper = engine(1, k=5, tuples=40), Keeper()
     batch = people(3, 400, 1, moving=0.0)
@@ -133,7 +161,7 @@ def test_who_comes_back_unchanged_writes_nothing_and_a_split_does_not_write_its_
     members = np.flatnonzero(one._state.persons[: one.sizes()["persons"], columns.ROLE] == columns.MEMBER)
     splits = 0
     for person, like in enumerate(members.tolist()):  # they join one by one, until cohorts are split
-        before, values = one.sizes(), one._state.values[like][np.newaxis]
+        before, values = one.sizes(), LastValues(one._state)[like : like + 1]
         one.push(
             Batch(
                 np.array([50_000 + 128 * person]), np.zeros(1), np.array([10**6 + person]), values, again.sensitive[:1]

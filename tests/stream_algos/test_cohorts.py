@@ -26,6 +26,7 @@ from stream_algos import _cohort_search_kernels as searching
 from stream_algos import _cohort_split_kernels as splits
 from stream_algos import _cohort_state as kernels
 from stream_algos._cohort_mark_kernels import mark_all
+from stream_algos._cohort_values import LastValues
 from stream_algos._held_kernels import NONE
 from tests.stream_algos.cohort_streams import SCHEMA, engine, people, watched
 from tests.stream_worlds import Observer
@@ -80,8 +81,8 @@ def assert_sound(one: Cohorts) -> None:
         own = np.flatnonzero((persons[:, kernels.ROLE] == kernels.MEMBER) & (persons[:, kernels.NODE] == node))
         low, high, join_low, join_high = state.boxes[node]
         assert state.nodes[node, kernels.COUNT] == len(own)
-        assert (state.values[own] >= low).all()
-        assert (state.values[own] <= high).all()
+        assert (LastValues(state)[own] >= low).all()
+        assert (LastValues(state)[own] <= high).all()
         assert (join_low >= low).all()
         assert (join_high <= high).all()
         listed, person = [], state.nodes[node, kernels.HEAD]
@@ -112,7 +113,7 @@ def test_the_best_cohort_is_found_whose_joining_box_has_all_values(monkeypatch: 
     state, random = one._state, np.random.default_rng(1)
     count = state.meta[kernels.NODES]
     leaves = np.flatnonzero(state.nodes[:count, kernels.LEFT] == NONE)
-    lo = np.concatenate([state.values[: state.meta[kernels.PERSONS]], random.random((100, 10)) * 2])
+    lo = np.concatenate([LastValues(state)[: state.meta[kernels.PERSONS]], random.random((100, 10)) * 2])
     hi = lo + np.where(np.arange(10) < 9, random.choice([0.0, 0.2], (len(lo), 1)), 0.0)
     expected = []
     for low, high in zip(lo, hi, strict=True):

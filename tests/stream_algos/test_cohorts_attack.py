@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from stream_algos import Batch, Cohorts
 from stream_algos import _cohort_state as taking
+from stream_algos._cohort_values import LastValues
 from stream_algos._held_kernels import NONE
 from tests.stream_algos.cohort_streams import (
     BROKEN,
@@ -82,7 +83,7 @@ class Merging(Cohorts):
                 place = state.meta[taking.POOLED_PERSONS]
                 state.meta[taking.POOLED_PERSONS] += 1
                 state.pool[place] = person
-                state.hulls[:, place] = state.values[person]
+                state.hulls[:, place] = LastValues(state)[person : person + 1]
                 persons[person, [taking.ROLE, taking.NODE]] = taking.POOLED, place
             state.nodes[node, [taking.COUNT, taking.HEAD]] = 0, NONE
         return super().push(batch)
