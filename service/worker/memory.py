@@ -43,7 +43,7 @@ _TELL_SECONDS = 5.0
 """How often it is told how far reading has come."""
 _DELTA = b"delta/"
 """How keys of deltas begin; those of pages are table and number."""
-_HASHED_AT_ONCE = 1 << 18
+_HASHED_AT_ONCE = 1 << 16
 
 Pieces: TypeAlias = list[tuple[str, NDArray[np.int64], Columns]]
 """Entries of tables: the table, their numbers, and what they are."""
@@ -366,13 +366,12 @@ def hash_of_name(table: str) -> int:
 
 
 def _all_hashes(table: str, entries: Room, loose: frozenset[str]) -> NDArray[np.uint64]:
-    size = len(next(iter(entries.values())))
-    parts = [
-        hashes_of(table, np.arange(begin, end), {name: column[begin:end] for name, column in entries.items()}, loose)
-        for begin in range(0, size, _HASHED_AT_ONCE)
-        for end in (min(begin + _HASHED_AT_ONCE, size),)
-    ]
-    return np.concatenate([np.empty(0, np.uint64), *parts])
+    hashes = np.empty(len(next(iter(entries.values()))), np.uint64)
+    for begin in range(0, len(hashes), _HASHED_AT_ONCE):
+        some = slice(begin, min(begin + _HASHED_AT_ONCE, len(hashes)))
+        own = {name: column[some] for name, column in entries.items()}
+        hashes[some] = hashes_of(table, np.arange(some.start, some.stop), own, loose)
+    return hashes
 
 
 def _row_bytes(entries: Columns) -> int:

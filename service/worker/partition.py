@@ -340,7 +340,7 @@ class InputPartition:
         if len(self._published) > self._room:
             waiting = np.union1d(self.engine.reusable()[0], self._owed.ids)
             self._published.keep(waiting)
-            self._room = _FEW_BOXES + 2 * len(self._published)
+            self._room = _FEW_BOXES + len(self._published) * 3 // 2
             before = [] if self._memory is None else [self._memory.parents()]
             self._gate.keep(np.concatenate([waiting, self._owed.parents, *before]))
         self.rows.keep(

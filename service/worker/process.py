@@ -19,6 +19,7 @@ from service.lean_start import leave_out_what_nobody_asked_for
 from service.logs import fault, log_to_stderr
 from service.policy import load_policy
 from service.ports import address_of
+from service.worker.allocator import give_back_large_blocks
 from service.worker.loop import Worker
 from service.worker.metrics import PATIENCE, Metrics
 from service.worker.settings import WorkerSettings
@@ -49,6 +50,7 @@ class Duty:
 
 def work(duty: Duty) -> None:
     """Run one worker in this process until SIGTERM or SIGINT."""
+    give_back_large_blocks()
     stop, joins = threading.Event(), threading.Event()
     told, tell = os.pipe()
     os.set_blocking(tell, False)
