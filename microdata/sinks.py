@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from microdata.errors import DataError, DiskFullError
 from microdata.lines import CsvLines, JsonLines, Lines
@@ -31,6 +30,8 @@ def batch_sink(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.RecordBat
     """A function that writes batches to a Parquet or Arrow file; the file is there when all of it is written."""
     with _whole(path) as part:
         if format_of(path) == "parquet":
+            import pyarrow.parquet as pq  # noqa: PLC0415 - see `sources`
+
             with pq.ParquetWriter(part, schema) as writer:
                 yield writer.write_batch
         else:

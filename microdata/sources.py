@@ -10,7 +10,6 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from microdata.columns import check_fields, field_source, leaf_names
@@ -166,6 +165,8 @@ def _csv_chunks(
 
 
 def _parquet_chunks(path: Path, wanted: Sequence[str], optional: Sequence[str]) -> Iterator[Chunk]:
+    import pyarrow.parquet as pq  # noqa: PLC0415 - it loads what reads from clouds, which takes a while
+
     with pq.ParquetFile(path) as file:
         schema = file.schema_arrow
         check_fields(schema, wanted)

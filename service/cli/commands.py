@@ -159,6 +159,7 @@ def _imported(module: str) -> Any:
     try:
         return import_module(module)
     finally:
+        gc.freeze()  # nor is it looked at later
         if collects:
             gc.enable()
 
