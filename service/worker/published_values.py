@@ -52,11 +52,12 @@ class PublishedValues:
         """Whether each row has a value that its box did not have; from now on it has."""
         more = self._hashes + sensitive.size
         if 2 * more > len(self._known):
-            known, self._known = self._known[self._known != 0], np.zeros(1 << (3 * more).bit_length(), np.uint64)
+            known, self._known = self._known[self._known != 0], np.zeros(1 << (2 * more).bit_length(), np.uint64)
             add_new(self._known, known[:, np.newaxis])
             self._hashes = len(known)
-        self._hashes += sensitive.size
-        return add_new(self._known, _hashes_of(boxes, sensitive))
+        new = add_new(self._known, _hashes_of(boxes, sensitive))
+        self._hashes += int(new.sum()) * sensitive.shape[1]
+        return new
 
     def recall(self, entries: Room) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int32]]:
         """Know these entries again: their boxes, those before them, and values."""
