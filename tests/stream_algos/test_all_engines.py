@@ -51,7 +51,7 @@ def test_every_parameter_is_explained(entry: Any) -> None:
     "case", first_of_each(all_stream_cases(), lambda case: "windows" if case.engine.windowed else case.name)
 )
 def test_the_gate_of_the_service_agrees(case: Any) -> None:
-    for schema, batch in case.streams():
+    for schema, batch in case.streams(90):
         Observer(schema, case.build(schema)).run(batch).assert_complete()
 
 
