@@ -27,6 +27,7 @@ from service.policy import parse_policy
 from service.ports import free_port
 from static_algos import StaticAlgorithm
 from stream_algos.engine import Engine, StreamParameters
+from tests.forked_programs import Programs, forked_programs
 
 ROOT = Path(__file__).parents[1]
 README, FIRST, TABLES = ROOT / "README.md", ROOT / "docs" / "first-topic.md", ROOT / "docs" / "tables.md"
@@ -148,11 +149,37 @@ def beside_the_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def programs() -> Iterator[Programs]:
+    """In the group `programs` there is one for all."""
+    with forked_programs(ROOT) as running:
+        yield running
+
+
+@pytest.mark.xdist_group("programs")
 @pytest.mark.usefixtures("beside_the_examples")
 @pytest.mark.parametrize("block", blocks("python", but=WALK), ids=name_of)
-def test_python_runs(block: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    program(block.text)
+def test_python_runs(block: Any, programs: Programs) -> None:
+    status, _, errors = programs.run(block.text, Path.cwd())
+    assert (status, errors) == (0, "")
+
+
+@pytest.mark.xdist_group("programs")
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("import microdata; Table", "NameError"),
+        ("import nowhere", "nowhere"),
+        ("import sys; print(1, file=sys.stderr)", "1"),
+    ],
+)
+def test_python_that_does_not_run_or_complains_is_noticed(
+    text: str, word: str, programs: Programs, tmp_path: Path
+) -> None:
+    assert word in programs.run(text, tmp_path)[2]
+    ours = "{'microdata', 'privacy', 'static_algos', 'stream_algos', 'service'}"
+    status, shown, _ = programs.run(f"import sys; print({ours} & sys.modules.keys())", tmp_path)
+    assert (status, shown) == (0, "set()\n")
 
 
 @pytest.mark.parametrize("block", blocks("sh"), ids=name_of)
