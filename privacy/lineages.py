@@ -128,6 +128,8 @@ class Lineages:
 
 def _grown(array: NDArray[Any], size: int, empty: int) -> NDArray[Any]:
     """The same with room for more."""
-    grown = np.full((size, *array.shape[1:]), empty, array.dtype)
+    shape = (size, *array.shape[1:])
+    # Zeros that nobody writes take no memory.
+    grown = np.full(shape, empty, array.dtype) if empty else np.zeros(shape, array.dtype)
     grown[: len(array)] = array
     return grown

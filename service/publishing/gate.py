@@ -42,7 +42,9 @@ class Gate:
     def remember(self, ids: NDArray[np.uint64], parents: NDArray[np.uint64], sensitive: NDArray[np.int32]) -> None:
         """Rows with these values have left with these boxes, before this gate was made."""
         if self._lineages is not None:
-            self._lineages.add(ids, parents, np.arange(len(ids)), sensitive)
+            # Most boxes are named many times, and what is added takes room for each.
+            own, last, boxes = np.unique(ids[::-1], return_index=True, return_inverse=True)
+            self._lineages.add(own, parents[::-1][last], boxes[::-1], sensitive)
 
     def keep(self, ids: NDArray[np.uint64]) -> None:
         """Nothing leaves any more with boxes that are neither these nor came before one of them."""
