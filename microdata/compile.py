@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.sigutils import normalize_signature
 from numba.extending import register_jitable
@@ -50,11 +52,40 @@ def kernel(function: Function) -> Function:
 def part(function: Function) -> Function:
     """Compile `function` into the kernels that call it, and only there: from Python it is called as it is written.
 
-    A kernel can be called from Python, and so numba makes and optimizes further functions around each. What only other
-    kernels call does without, and is in the cache of these.
+    A kernel is made callable from Python, optimized and translated with all that it calls, and each kernel that calls
+    it does all of that again. What only kernels call is left to them: it is optimized there alone, and in their cache.
     """
-    given = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-    return cast("Function", register_jitable(**given)(function))
+    given = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+    return cast("Function", register_jitable(pipeline_class=_PartCompiler, **given)(function))
+
+
+class _PartCompiler(Compiler):  # type: ignore[misc]
+    """numba's, but its result is never machine code by itself."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *others: Any) -> None:
+        super().__init__(typing, target, library or _PartLibrary(target.codegen(), "part"), *others)
+
+
+class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """What numba's compiler and linker want of a library, without what only machine code needs."""
+
+    def finalize(self) -> None:
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)  # noqa: SLF001 - as numba does it
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)  # noqa: SLF001
+        self._finalized = True
+
+    def get_pointer_to_function(self, _: str) -> int:
+        self._ensure_finalized()
+        return 0  # nobody calls it
+
+    @property
+    def codegen(self) -> _PartLibrary:
+        """Itself: it is asked to keep what Python objects in kernels need, and nothing else. There are none."""
+        return self
+
+    def set_env(self, name: str, environment: object) -> None:
+        """Not kept."""
 
 
 _held = set[Path]()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Geometry, kernel, range_loss
+from microdata import Geometry, kernel, part, range_loss
 from static_algos._limit_kernels import Limits, Rules, strain
 
 STRETCHES = 32
@@ -87,7 +87,7 @@ def fill_block(
         _sort(block.point[: rows.shape[0], column].copy(), whole[column], block.order[column])
 
 
-@kernel
+@part
 def _sort(values: NDArray[np.float64], whole: bool, order: NDArray[np.int32]) -> None:
     """Places of the values in ascending order; by counting, where there are few different ones."""
     size = values.shape[0]
@@ -106,7 +106,7 @@ def _sort(values: NDArray[np.float64], whole: bool, order: NDArray[np.int32]) ->
         starts[cell] += 1
 
 
-@kernel
+@part
 def _in_proportion(
     block: Block, desk: Desk, attribute: int, column: int, begin: int, end: int, sequence: NDArray[np.int32]
 ) -> None:
@@ -135,7 +135,7 @@ def _in_proportion(
         starts[cell[place]] += 1
 
 
-@kernel
+@part
 def _running_loss(
     space: Geometry,
     point: NDArray[np.float64],
@@ -164,7 +164,7 @@ def _running_loss(
         loss[place] = total
 
 
-@kernel
+@part
 def _rows_for(block: Block, desk: Desk, sequence: NDArray[np.int32], least: int) -> int:
     """How many rows from the start of the sequence are about `least` persons; more than there are, if none."""
     if block.person.shape[0] == 0:
@@ -181,7 +181,7 @@ def _rows_for(block: Block, desk: Desk, sequence: NDArray[np.int32], least: int)
     return sequence.shape[0] + 1
 
 
-@kernel
+@part
 def _price(
     space: Geometry, block: Block, desk: Desk, wide: NDArray[np.int64], number: int, size: int, least: int
 ) -> float:
@@ -213,7 +213,7 @@ def _price(
     return best
 
 
-@kernel
+@part
 def _worry(rules: Rules, counts: NDArray[np.int64], rows: int, least: int) -> float:
     """Infinite for a part that breaks a limit; else the more, the nearer it is and the more often it could be cut."""
     used = strain(rules, counts, rows)
@@ -222,7 +222,7 @@ def _worry(rules: Rules, counts: NDArray[np.int64], rows: int, least: int) -> fl
     return CAUTION * (used * used) ** 2 * np.log2(max(rows / least, 1.0))
 
 
-@kernel
+@part
 def _try_cuts(
     rules: Rules, block: Block, desk: Desk, number: int, size: int, least: int, best: float
 ) -> tuple[float, int]:
@@ -250,7 +250,7 @@ def _try_cuts(
     return best, found
 
 
-@kernel
+@part
 def _lines(
     space: Geometry, block: Block, desk: Desk, wide: NDArray[np.int64], begin: int, end: int, least: int
 ) -> NDArray[np.int64]:
@@ -311,7 +311,7 @@ def find_cut(space: Geometry, limits: Limits, block: Block, desk: Desk, begin: i
     return cut
 
 
-@kernel
+@part
 def _divide(block: Block, desk: Desk, cut: Cut, begin: int, end: int) -> None:
     """Move the rows of the left part to the beginning of the range, in every order.
 
@@ -370,7 +370,7 @@ def split_blocks(
     return first
 
 
-@kernel
+@part
 def _split_block(
     space: Geometry, limits: Limits, block: Block, desk: Desk, size: int, first: int, classes: NDArray[np.int32]
 ) -> int:
@@ -432,7 +432,7 @@ def cut_by_sample(
     return left
 
 
-@kernel
+@part
 def _enough(limits: Limits, desk: Desk, rows: NDArray[np.int32], goes: NDArray[np.bool_]) -> bool:
     """Whether both sides of a cut are about enough persons."""
     for side in range(2):
@@ -453,7 +453,7 @@ def _enough(limits: Limits, desk: Desk, rows: NDArray[np.int32], goes: NDArray[n
     return True
 
 
-@kernel
+@part
 def _sides(
     limits: Limits,
     quasi: NDArray[np.float64],

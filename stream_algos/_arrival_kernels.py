@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Geometry, kernel, range_loss
+from microdata import Geometry, kernel, part, range_loss
 from stream_algos._held_kernels import (
     AFTER,
     CLUSTER,
@@ -180,7 +180,7 @@ def flush(state: State, out: Output, space: Geometry, rules: Rules) -> bool:
     return True
 
 
-@kernel
+@part
 def _decide(state: State, out: Output, space: Geometry, rules: Rules, slot: int) -> None:
     """delayConstraint: release the expiring row's cluster, reuse a box, suppress it, or unite clusters."""
     rows, clusters = state.rows, state.clusters
@@ -200,7 +200,7 @@ def _decide(state: State, out: Output, space: Geometry, rules: Rules, slot: int)
     _release(state, out, space, rules, clusters.group[:count].copy(), slot)
 
 
-@kernel
+@part
 def _is_full(rows: Rows, rules: Rules, place: NDArray[np.int64]) -> bool:
     """Whether a cluster has k persons and enough of each condition."""
     if place[PERSONS] < rules.k:
@@ -211,7 +211,7 @@ def _is_full(rows: Rows, rules: Rules, place: NDArray[np.int64]) -> bool:
     return True
 
 
-@kernel
+@part
 def _oldest_full(rows: Rows, clusters: Clusters, rules: Rules) -> int:
     places, found = clusters.places, NONE
     for place in range(len(places)):
@@ -221,7 +221,7 @@ def _oldest_full(rows: Rows, clusters: Clusters, rules: Rules) -> int:
     return found
 
 
-@kernel
+@part
 def _best(clusters: Clusters, space: Geometry, tau: float, row: NDArray[np.float64]) -> int:
     """bestSelection: the smallest of the clusters that the row enlarges least, or a free place for a new one."""
     places, growth = clusters.places, clusters.growth
@@ -243,7 +243,7 @@ def _best(clusters: Clusters, space: Geometry, tau: float, row: NDArray[np.float
     return free if free != NONE else best
 
 
-@kernel
+@part
 def _smaller(places: NDArray[np.int64], one: int, other: int) -> int:
     """The cluster with fewer persons; the older one of equals."""
     if other == NONE or places[one, PERSONS] < places[other, PERSONS]:
@@ -253,7 +253,7 @@ def _smaller(places: NDArray[np.int64], one: int, other: int) -> int:
     return other
 
 
-@kernel
+@part
 def _enlargements(clusters: Clusters, space: Geometry, row: NDArray[np.float64]) -> None:
     """What taking in a row would cost each cluster (of free places: anything)."""
     growth = clusters.growth
@@ -272,7 +272,7 @@ def _enlargements(clusters: Clusters, space: Geometry, row: NDArray[np.float64])
                     growth[place] += space.weight[attribute] * wider - side[place]
 
 
-@kernel
+@part
 def _push(rows: Rows, clusters: Clusters, space: Geometry, slot: int, place: int) -> None:
     """Put a held row into the cluster at this place; it is the cluster's newest."""
     here, boxes, scope = clusters.places[place], clusters.boxes, place * (1 + rows.codes.shape[1])
@@ -300,14 +300,14 @@ def _push(rows: Rows, clusters: Clusters, space: Geometry, slot: int, place: int
             _set_side(clusters, space, attribute, place, lo, hi)
 
 
-@kernel
+@part
 def _set_side(clusters: Clusters, space: Geometry, attribute: int, place: int, lo: float, hi: float) -> None:
     clusters.boxes[LO, attribute, place] = lo
     clusters.boxes[HI, attribute, place] = hi
     clusters.boxes[LOSS, attribute, place] = space.weight[attribute] * range_loss(space, attribute, lo, hi)
 
 
-@kernel
+@part
 def _forget(rows: Rows, clusters: Clusters, slot: int) -> None:
     """Take a row out of its cluster's counts; the last one frees the place."""
     place = rows.slots[slot, CLUSTER]
@@ -319,7 +319,7 @@ def _forget(rows: Rows, clusters: Clusters, slot: int) -> None:
     rows.meta[OPEN] -= here[SIZE] == 0
 
 
-@kernel
+@part
 def _remove_oldest(rows: Rows, clusters: Clusters, space: Geometry, place: int) -> None:
     """Take the oldest row out of a cluster and shrink the sides of its box that the row was the end of."""
     gone = clusters.places[place, FIRST]
@@ -337,7 +337,7 @@ def _remove_oldest(rows: Rows, clusters: Clusters, space: Geometry, place: int) 
             _set_side(clusters, space, attribute, place, lo, hi)
 
 
-@kernel
+@part
 def _collect(rows: Rows, clusters: Clusters, space: Geometry, rules: Rules, place: int) -> int:
     """mergeClusters: take a cluster apart into `group`, then its nearest ones until it is full; how many rows."""
     places, boxes, mark = clusters.places, clusters.boxes, fresh_mark(rows)
@@ -360,7 +360,7 @@ def _collect(rows: Rows, clusters: Clusters, space: Geometry, rules: Rules, plac
     return met[SIZE]
 
 
-@kernel
+@part
 def _empty(rows: Rows, clusters: Clusters, place: int, met: NDArray[np.int64], mark: int) -> None:
     """Move the rows of a cluster to `group`, behind those that are there; `met` counts as a place does."""
     slot = clusters.places[place, FIRST]
@@ -374,7 +374,7 @@ def _empty(rows: Rows, clusters: Clusters, place: int, met: NDArray[np.int64], m
         slot = rows.slots[slot, AFTER]
 
 
-@kernel
+@part
 def _collect_uncovered(state: State, out: Output, rules: Rules) -> int:
     """Take all clusters apart, release what a published box covers; how many other rows `group` has, oldest first."""
     rows, count = state.rows, 0
@@ -392,7 +392,7 @@ def _collect_uncovered(state: State, out: Output, rules: Rules) -> int:
     return count
 
 
-@kernel
+@part
 def _release(state: State, out: Output, space: Geometry, rules: Rules, group: NDArray[np.int64], expiring: int) -> None:
     """outputCluster: release these rows, split where there are persons enough for two clusters."""
     part = np.empty(len(group), np.int64)
@@ -419,7 +419,7 @@ def _release(state: State, out: Output, space: Geometry, rules: Rules, group: ND
     _reopen(state, out, space, expiring, stay)
 
 
-@kernel
+@part
 def _reopen(state: State, out: Output, space: Geometry, expiring: int, stay: int) -> None:
     """Put the first rows of `group`, which could not leave with the others, into a cluster of their own."""
     if stay == 0:

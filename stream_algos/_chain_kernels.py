@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import kernel
+from microdata import kernel, part
 from stream_algos._held_kernels import CLUSTER, COUNT, NONE, PERSON, Rows
 
 
@@ -30,7 +30,7 @@ def new_chains(rows: Rows) -> Chains:
     return Chains(np.full(len(rows.tally), NONE, np.int32), np.full(len(rows.slots), NONE, np.int32))
 
 
-@kernel
+@part
 def link(rows: Rows, chains: Chains, slot: int) -> None:
     """Put the row that was just taken at the head of its person's chain."""
     person = rows.slots[slot, PERSON]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import kernel
+from microdata import kernel, part
 
 TURNS = 50
 """Steps that approach the longest axis."""
@@ -56,7 +56,7 @@ def condense(own: Condensed, k: int, first: int, group: NDArray[np.int32]) -> No
             row = own.after[row]
 
 
-@kernel
+@part
 def _begin(own: Condensed, k: int, start: int) -> NDArray[np.int64]:
     """Static condensation of the first rows: one and its nearest, again and again; returns those that are left."""
     left = np.arange(start)
@@ -74,7 +74,7 @@ def _begin(own: Condensed, k: int, start: int) -> NDArray[np.int64]:
             return left
 
 
-@kernel
+@part
 def _away(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     total = 0.0
     for axis in range(one.shape[0]):
@@ -82,7 +82,7 @@ def _away(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     return total
 
 
-@kernel
+@part
 def _rows_for(own: Condensed, rows: NDArray[np.int64], k: int) -> int:
     """How many of these rows, from the first, are about k persons; 0 if all of them are not."""
     own.seen[-1] += 1
@@ -97,13 +97,13 @@ def _rows_for(own: Condensed, rows: NDArray[np.int64], k: int) -> int:
     return 0
 
 
-@kernel
+@part
 def _add(own: Condensed, k: int, rows: NDArray[np.int64]) -> None:
     own.formed[0] += 1
     _fill(own, k, own.formed[0] - 1, rows)
 
 
-@kernel
+@part
 def _fill(own: Condensed, k: int, group: int, rows: NDArray[np.int64]) -> None:
     """Let the group have these rows and no others."""
     size = rows.shape[0]
@@ -116,7 +116,7 @@ def _fill(own: Condensed, k: int, group: int, rows: NDArray[np.int64]) -> None:
         own.centre[group] += own.point[row] / size
 
 
-@kernel
+@part
 def _join(own: Condensed, k: int, row: int) -> None:
     """Add a row to the group with the nearest centre, and halve it if both halves are about k persons."""
     group, least = 0, np.inf
@@ -139,7 +139,7 @@ def _join(own: Condensed, k: int, row: int) -> None:
         own.due[group] += own.rows[group] // 2 + 1  # a group of few persons with many rows is not tried at every one
 
 
-@kernel
+@part
 def _along_longest_axis(own: Condensed, group: int) -> NDArray[np.int64]:
     """The rows of a group in their order along the direction in which they are spread most."""
     rows = np.empty(own.rows[group], np.int64)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Geometry, Schema, kernel, widened_range
+from microdata import Geometry, Schema, kernel, part, widened_range
 from stream_algos._chain_kernels import Chains, held_rows, link, new_chains
 from stream_algos._gather_kernels import (
     AGES,
@@ -89,7 +89,7 @@ def new_state(schema: Schema, conditions: Conditions, capacity: int, published: 
     )
 
 
-@kernel
+@part
 def zeal(k: int) -> float:
     """How much of a row's mean distance counts as its worth: measured on Adult, power-law and uniform data."""
     return min(0.4, 0.6 / k**0.25)
@@ -172,7 +172,7 @@ def flush(state: State, out: Output, space: Geometry, rules: Rules) -> bool:
     return True
 
 
-@kernel
+@part
 def _decide(state: State, out: Output, space: Geometry, rules: Rules, slot: int, ending: bool) -> None:
     """Reuse a box for the expiring row, release it with the class it gathers, or suppress it."""
     rows = state.rows
@@ -199,7 +199,7 @@ def _decide(state: State, out: Output, space: Geometry, rules: Rules, slot: int,
         suppress(rows, out, slot)
 
 
-@kernel
+@part
 def _persons_left(rows: Rows, members: NDArray[np.int64]) -> int:
     """Persons that would still be held without these rows."""
     mark, left = fresh_mark(rows), rows.meta[PERSONS]
@@ -211,7 +211,7 @@ def _persons_left(rows: Rows, members: NDArray[np.int64]) -> int:
     return left
 
 
-@kernel
+@part
 def _take_everybody(rows: Rows, search: Search, count: int) -> int:
     """Make all held rows members, unless too many of them have one code; how many members there are then."""
     everybody = search.own
@@ -227,7 +227,7 @@ def _take_everybody(rows: Rows, search: Search, count: int) -> int:
     return found
 
 
-@kernel
+@part
 def _bring_along(state: State, space: Geometry, rules: Rules, count: int) -> int:
     """Let further rows join; how many members there are then.
 
@@ -244,7 +244,7 @@ def _bring_along(state: State, space: Geometry, rules: Rules, count: int) -> int
     return _join_inside(state, space, count)[0] if count > before else count
 
 
-@kernel
+@part
 def _lost_rows(state: State, rules: Rules, count: int, left: int) -> int:
     """Fill `own` with the held rows, oldest first, that are no members and likely to be lost; how many."""
     rows, search, found = state.rows, state.search, 0
@@ -258,7 +258,7 @@ def _lost_rows(state: State, rules: Rules, count: int, left: int) -> int:
     return found
 
 
-@kernel
+@part
 def _further_rows(state: State, count: int) -> int:
     """Fill `own` with the held rows of the members' persons that are no members, each person's oldest first."""
     rows, search, found, mark = state.rows, state.search, 0, fresh_mark(state.rows)
@@ -274,7 +274,7 @@ def _further_rows(state: State, count: int) -> int:
     return found
 
 
-@kernel
+@part
 def _join_inside(state: State, space: Geometry, count: int) -> tuple[int, int]:
     """Make the further rows members that the published box of the members covers.
 
@@ -303,7 +303,7 @@ def _join_inside(state: State, space: Geometry, count: int) -> tuple[int, int]:
     return count, outside
 
 
-@kernel
+@part
 def _join_dear(state: State, space: Geometry, rules: Rules, some: NDArray[np.int64], count: int, left: int) -> int:
     """Make those rows members that cost more if they are left behind; how many members there are then."""
     rows, blocks, search = state.rows, state.blocks, state.search
@@ -317,7 +317,7 @@ def _join_dear(state: State, space: Geometry, rules: Rules, some: NDArray[np.int
     return count
 
 
-@kernel
+@part
 def _is_lost(rows: Rows, rules: Rules, slot: int, left: int) -> bool:
     """Whether a row that stays is likely to find fewer than k persons by its deadline.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Geometry, kernel, nth_smallest
+from microdata import Geometry, nth_smallest, part
 from stream_algos._held_kernels import (
     AFTER,
     CAPPED,
@@ -101,7 +101,7 @@ def new_search(width: int, conditions: Conditions, capacity: int) -> Search:
     )
 
 
-@kernel
+@part
 def gather(rows: Rows, blocks: Blocks, search: Search, space: Geometry, rules: Rules, seed: int) -> int:
     """Fill `members` with a class around the expiring row; how many they are, 0 if there is none."""
     mark = fresh_mark(rows)
@@ -141,7 +141,7 @@ def gather(rows: Rows, blocks: Blocks, search: Search, space: Geometry, rules: R
     return count
 
 
-@kernel
+@part
 def _join(rows: Rows, search: Search, slot: int, mark: int) -> None:
     """Note the person of a new member, and count what the row brings."""
     person = rows.slots[slot, PERSON]
@@ -152,7 +152,7 @@ def _join(rows: Rows, search: Search, slot: int, mark: int) -> None:
     show(rows, search, slot)
 
 
-@kernel
+@part
 def show(rows: Rows, search: Search, slot: int) -> None:
     """Count the codes of a new member, where they are capped."""
     if rows.conditions.is_capped:
@@ -160,7 +160,7 @@ def show(rows: Rows, search: Search, slot: int) -> None:
             search.shown[condition, min(int(rows.codes[slot, condition]), search.shown.shape[1] - 1)] += 1
 
 
-@kernel
+@part
 def _lacks(rows: Rows, search: Search) -> bool:
     """Whether the members have less than is needed of some condition."""
     for condition in range(len(search.amounts)):  # noqa: SIM110 - numba compiles no generator expression
@@ -169,7 +169,7 @@ def _lacks(rows: Rows, search: Search) -> bool:
     return False
 
 
-@kernel
+@part
 def _exceeds(rows: Rows, search: Search, count: int) -> bool:
     """Whether too many of so many members have one and the same code."""
     if not rows.conditions.is_capped:
@@ -182,7 +182,7 @@ def _exceeds(rows: Rows, search: Search, count: int) -> bool:
     return False
 
 
-@kernel
+@part
 def fits(rows: Rows, search: Search, slot: int, size: int) -> bool:
     """Whether a class of this size may have one more row with this row's codes."""
     if not rows.conditions.is_capped:
@@ -197,7 +197,7 @@ def fits(rows: Rows, search: Search, slot: int, size: int) -> bool:
     return True
 
 
-@kernel
+@part
 def _helps(rows: Rows, search: Search, rules: Rules, slot: int, count: int, size: int, mark: int) -> bool:
     """Whether the class needs this row: another person, or something that it lacks, or a row that thins out a code."""
     if not fits(rows, search, slot, max(size, count + 1)):
@@ -215,7 +215,7 @@ def _helps(rows: Rows, search: Search, rules: Rules, slot: int, count: int, size
     return count < rules.k or not lacks
 
 
-@kernel
+@part
 def _visit(rows: Rows, blocks: Blocks, search: Search, rules: Rules) -> int:
     """Score the rows of the nearest blocks; how many. All blocks are visited unless they hold too many rows."""
     visited, enough_rows = 0, min(rows.meta[HELD], max(VISITED, 2 * CHOICE * rules.k))
@@ -231,7 +231,7 @@ def _visit(rows: Rows, blocks: Blocks, search: Search, rules: Rules) -> int:
     return visited
 
 
-@kernel
+@part
 def _bounds(rows: Rows, blocks: Blocks, search: Search) -> NDArray[np.float32]:
     """The least enlargement that any row of each block can cost; infinite for empty blocks."""
     width, count = search.box.shape[1], rows.meta[TOP]
@@ -247,7 +247,7 @@ def _bounds(rows: Rows, blocks: Blocks, search: Search) -> NDArray[np.float32]:
     return bounds
 
 
-@kernel
+@part
 def _score_block(rows: Rows, blocks: Blocks, search: Search, block: int, visited: int) -> int:
     """Score the rows of one block against the seed, behind those that are visited; how many are visited then."""
     count, width = blocks.counts[block], search.box.shape[1]
@@ -262,19 +262,19 @@ def _score_block(rows: Rows, blocks: Blocks, search: Search, block: int, visited
     return visited + count
 
 
-@kernel
+@part
 def _youth(rows: Rows) -> np.float32:
     """Age in parts of the oldest row's, per row that came later."""
     return np.float32(AGES) / np.float32(rows.meta[TAIL] - rows.meta[HEAD])
 
 
-@kernel
+@part
 def _worth(rarity: np.float32, age: np.float32) -> np.float32:
     """What leaving a row behind would cost: its rarity, and up to a quarter more with its age."""
     return rarity + np.floor(rarity * age * np.float32(0.25 / AGES))
 
 
-@kernel
+@part
 def _candidates(rows: Rows, blocks: Blocks, search: Search, rules: Rules, visited: int, mark: int) -> int:
     """Keep the best rows, one of each person who is not in the class yet; how many."""
     share = rows.meta[HELD] // rows.meta[PERSONS] + (rows.meta[HELD] > rows.meta[PERSONS])
@@ -291,13 +291,13 @@ def _candidates(rows: Rows, blocks: Blocks, search: Search, rules: Rules, visite
     return count
 
 
-@kernel
+@part
 def _wanted(rules: Rules, count: int) -> int:
     """Candidates to choose the next member from, when a class has so many."""
     return max(LEAST_CHOICE, CHOICE * (rules.k - count))
 
 
-@kernel
+@part
 def _keep_best(search: Search, count: int, wanted: int) -> int:
     """Keep about as many of the scored rows as wanted, the best ones; how many."""
     scores, slots = search.scores, search.slots
@@ -311,7 +311,7 @@ def _keep_best(search: Search, count: int, wanted: int) -> int:
     return kept
 
 
-@kernel
+@part
 def _narrow(search: Search, count: int, wanted: int) -> int:
     """Give up about all candidates but the best; how many are left. The first members matter most for the box."""
     limit, kept = _limit(search.scores[:count], wanted), 0
@@ -325,7 +325,7 @@ def _narrow(search: Search, count: int, wanted: int) -> int:
     return kept
 
 
-@kernel
+@part
 def _limit(scores: NDArray[np.float32], wanted: int) -> np.float32:
     """The score that about so many do not exceed: a sample tells well enough."""
     sample = np.empty((len(scores) + SAMPLED - 1) // SAMPLED)
@@ -334,7 +334,7 @@ def _limit(scores: NDArray[np.float32], wanted: int) -> np.float32:
     return np.float32(nth_smallest(sample, min(len(sample) - 1, wanted // SAMPLED)))
 
 
-@kernel
+@part
 def _one_of_each(rows: Rows, search: Search, count: int, mark: int) -> int:
     """Keep the best row of each person who is not in the class yet, the older one of equals; how many."""
     scores, slots, kept = search.scores, search.slots, 0
@@ -357,27 +357,27 @@ def _one_of_each(rows: Rows, search: Search, count: int, mark: int) -> int:
     return kept
 
 
-@kernel
+@part
 def _is_better(rows: Rows, score: np.float32, slot: int, other_score: np.float32, other: int) -> bool:
     """Whether a row has a lower score than another, or the same and is older."""
     return bool(score < other_score or (score == other_score and _is_older(rows, slot, other)))
 
 
-@kernel
+@part
 def _fill_up(search: Search, count: int) -> None:
     """Infinite scores behind the last candidate, so that whole chunks can be compared."""
     for index in range(count, count + CHUNK):
         search.scores[index] = np.inf
 
 
-@kernel
+@part
 def _is_older(rows: Rows, one: int, other: int) -> bool:
     """Whether a row came before another."""
     tail, last = rows.meta[TAIL], len(rows.slots) - 1
     return (tail - 1 - one) & last > (tail - 1 - other) & last
 
 
-@kernel
+@part
 def _best(rows: Rows, search: Search, candidates: int) -> int:
     """The candidate with the least score, the older one of equals; NONE if all are chosen."""
     scores, slots, lanes, lows = search.scores, search.slots, search.lanes, search.lows
@@ -403,7 +403,7 @@ def _best(rows: Rows, search: Search, candidates: int) -> int:
     return best
 
 
-@kernel
+@part
 def _best_helping(rows: Rows, search: Search, rules: Rules, candidates: int, count: int, size: int, mark: int) -> int:
     """The same among the candidates that the class needs."""
     scores, slots, best = search.scores, search.slots, NONE
@@ -417,7 +417,7 @@ def _best_helping(rows: Rows, search: Search, rules: Rules, candidates: int, cou
     return best
 
 
-@kernel
+@part
 def extend(rows: Rows, blocks: Blocks, search: Search, space: Geometry, candidates: int, slot: int) -> None:
     """Extend the box of the class to a new member, and tell the candidates what they cost now."""
     box = search.box
@@ -431,7 +431,7 @@ def extend(rows: Rows, blocks: Blocks, search: Search, space: Geometry, candidat
             lower_costs(blocks, attribute, lo, hi, min(lo, value), max(hi, value), column, search.scores)
 
 
-@kernel
+@part
 def _best_of_all(rows: Rows, blocks: Blocks, search: Search, rules: Rules, count: int, size: int, mark: int) -> int:
     """The held row with the least score where the candidates have nobody to offer: slow, and hardly ever needed.
 
@@ -461,13 +461,13 @@ def _best_of_all(rows: Rows, blocks: Blocks, search: Search, rules: Rules, count
     return best
 
 
-@kernel
+@part
 def _score(rows: Rows, blocks: Blocks, search: Search, slot: int) -> float:
     """What taking in a row costs now, less its worth."""
     return cost_of(rows, blocks, search, slot) - float(worth_of(rows, blocks, slot))
 
 
-@kernel
+@part
 def cost_of(rows: Rows, blocks: Blocks, search: Search, slot: int) -> float:
     """How much a row enlarges the box of the class."""
     block, place = rows.slots[slot, CLUSTER], rows.slots[slot, AFTER]
@@ -480,20 +480,20 @@ def cost_of(rows: Rows, blocks: Blocks, search: Search, slot: int) -> float:
     return float(cost[0])
 
 
-@kernel
+@part
 def worth_of(rows: Rows, blocks: Blocks, slot: int) -> np.float32:
     """The worth of one row."""
     rarity = blocks.columns[rows.slots[slot, CLUSTER], rows.quasi.shape[1], rows.slots[slot, AFTER]]
     return _worth(rarity, age_of(rows, slot))
 
 
-@kernel
+@part
 def age_of(rows: Rows, slot: int) -> np.float32:
     """A row's age, in parts of the oldest row's."""
     return np.floor(np.float32((rows.meta[TAIL] - 1 - slot) & (len(rows.slots) - 1)) * _youth(rows))
 
 
-@kernel
+@part
 def choose(search: Search, count: int, chosen: bool) -> None:
     for member in search.members[:count]:
         search.chosen[member] = chosen

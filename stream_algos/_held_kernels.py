@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import kernel
+from microdata import kernel, part
 
 NONE = -1
 """No slot, no entry, no cluster."""
@@ -107,14 +107,14 @@ def new_rows(width: int, conditions: Conditions, capacity: int, scopes: int) -> 
     )
 
 
-@kernel
+@part
 def copy(into: NDArray[Any], values: NDArray[Any]) -> None:
     """Copy one array of the same length into another; a slice assignment takes numba seconds to compile."""
     for index in range(len(values)):
         into[index] = values[index]
 
 
-@kernel
+@part
 def counts(numbers: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """How often each number from 0 to size - 1 occurs."""
     result = np.zeros(size, np.int64)
@@ -123,13 +123,13 @@ def counts(numbers: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     return result
 
 
-@kernel
+@part
 def _bucket(rows: Rows, key: int, scope: int) -> int:
     mixed = (np.uint64(key) + np.uint64(scope) * np.uint64(0xD6E8FEB86659FD93)) * np.uint64(0x9E3779B97F4A7C15)
     return int((mixed >> np.uint64(24)) & np.uint64(len(rows.buckets) - 1))
 
 
-@kernel
+@part
 def find(rows: Rows, key: int, scope: int) -> int:
     """The entry of a key that occurs, NONE otherwise."""
     tally, entry = rows.tally, int(rows.buckets[_bucket(rows, key, scope)])
@@ -138,7 +138,7 @@ def find(rows: Rows, key: int, scope: int) -> int:
     return entry
 
 
-@kernel
+@part
 def add(rows: Rows, key: int, scope: int) -> int:
     """Count one more occurrence; the entry of the key."""
     tally, entry = rows.tally, find(rows, key, scope)
@@ -155,7 +155,7 @@ def add(rows: Rows, key: int, scope: int) -> int:
     return entry
 
 
-@kernel
+@part
 def drop(rows: Rows, key: int, scope: int) -> int:
     """Count one occurrence less; how many are left."""
     tally, bucket = rows.tally, _bucket(rows, key, scope)
@@ -174,14 +174,14 @@ def drop(rows: Rows, key: int, scope: int) -> int:
     return left
 
 
-@kernel
+@part
 def fresh_mark(rows: Rows) -> int:
     """A mark that no person carries yet: who carries it later has been met since."""
     rows.meta[SERIAL] += 1
     return rows.meta[SERIAL]
 
 
-@kernel
+@part
 def meet(rows: Rows, entry: int, mark: int, number: int) -> bool:
     """Whether an entry is met for the first time since this mark was made; if so, it gets this number."""
     if rows.tally[entry, MARK] == mark:
@@ -191,7 +191,7 @@ def meet(rows: Rows, entry: int, mark: int, number: int) -> bool:
     return True
 
 
-@kernel
+@part
 def number_persons(rows: Rows, slots: NDArray[np.int64], numbers: NDArray[np.int64]) -> int:
     """Number the persons of these rows from 0 in order of appearance; how many there are."""
     mark, persons = fresh_mark(rows), 0
@@ -202,14 +202,14 @@ def number_persons(rows: Rows, slots: NDArray[np.int64], numbers: NDArray[np.int
     return persons
 
 
-@kernel
+@part
 def gain(rows: Rows, condition: int, code: int) -> int:
     """What a code is worth."""
     first = rows.conditions.first[condition]
     return 1 if first == NONE else rows.conditions.gains[first + code]
 
 
-@kernel
+@part
 def count_in(rows: Rows, condition: int, code: int, scope: int) -> int:
     """Count a row's code in a scope; how much more the scope has of the condition."""
     if rows.conditions.once[condition] and rows.tally[add(rows, code, scope), COUNT] > 1:
@@ -217,7 +217,7 @@ def count_in(rows: Rows, condition: int, code: int, scope: int) -> int:
     return gain(rows, condition, code)
 
 
-@kernel
+@part
 def count_out(rows: Rows, condition: int, code: int, scope: int) -> int:
     """Count a row's code no longer; how much less the scope has of the condition."""
     if rows.conditions.once[condition] and drop(rows, code, scope) > 0:
@@ -225,7 +225,7 @@ def count_out(rows: Rows, condition: int, code: int, scope: int) -> int:
     return gain(rows, condition, code)
 
 
-@kernel
+@part
 def count_met(rows: Rows, condition: int, slot: int, mark: int) -> int:
     """What a held row adds to those that were met since this mark was made."""
     code = rows.codes[slot, condition]
@@ -236,7 +236,7 @@ def count_met(rows: Rows, condition: int, slot: int, mark: int) -> int:
     return gain(rows, condition, code)
 
 
-@kernel
+@part
 def lacks(rows: Rows, slots: NDArray[np.int64]) -> bool:
     """Whether these rows have less than is needed of some condition."""
     mark = fresh_mark(rows)
@@ -249,7 +249,7 @@ def lacks(rows: Rows, slots: NDArray[np.int64]) -> bool:
     return False
 
 
-@kernel
+@part
 def exceeds(rows: Rows, slots: NDArray[np.int64]) -> bool:
     """Whether too many of these rows have one and the same code."""
     if not rows.conditions.is_capped:
@@ -266,7 +266,7 @@ def exceeds(rows: Rows, slots: NDArray[np.int64]) -> bool:
     return False
 
 
-@kernel
+@part
 def take(rows: Rows, position: int, code: int, quasi: NDArray[np.float64], codes: NDArray[np.int32]) -> int:
     """Put a row into the ring; its slot. The caller has seen to room for it and sets its cluster."""
     slot = rows.meta[TAIL] & (len(rows.slots) - 1)
@@ -285,7 +285,7 @@ def take(rows: Rows, position: int, code: int, quasi: NDArray[np.float64], codes
     return slot
 
 
-@kernel
+@part
 def leave(rows: Rows, slot: int) -> None:
     """The row is decided: it counts no more, though its slot can be read until the ring has gone round."""
     rows.slots[slot, CLUSTER] = NONE
@@ -307,7 +307,7 @@ def oldest(rows: Rows) -> int:
     return NONE
 
 
-@kernel
+@part
 def sort_by_age(rows: Rows, slots: NDArray[np.int64]) -> None:
     """Put slots of held rows in order of arrival (Shell's sort)."""
     head, last = rows.meta[HEAD], len(rows.slots) - 1
@@ -322,7 +322,7 @@ def sort_by_age(rows: Rows, slots: NDArray[np.int64]) -> None:
         gap //= 2
 
 
-@kernel
+@part
 def enough(rows: Rows, rules: Rules) -> bool:
     """Whether the held rows, taken together, could make one class."""
     if rows.meta[PERSONS] < rules.k:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import kernel
+from microdata import part
 from stream_algos._held_kernels import CAPPED, OVER, UNDER, Rows, Rules, copy, counts, exceeds, lacks, number_persons
 
 
-@kernel
+@part
 def within_share(rows: Rows, rules: Rules, slots: NDArray[np.int64], expiring: int) -> int:
     """Move the rows that may leave as one class to the front; how many. Each person keeps as many as the share allows.
 
@@ -45,7 +45,7 @@ def within_share(rows: Rows, rules: Rules, slots: NDArray[np.int64], expiring: i
     return kept
 
 
-@kernel
+@part
 def within_caps(rows: Rows, slots: NDArray[np.int64], expiring: int) -> int:
     """Move rows that keep every cap to the front, the expiring one first; how many."""
     if not rows.conditions.is_capped:
@@ -82,7 +82,7 @@ def within_caps(rows: Rows, slots: NDArray[np.int64], expiring: int) -> int:
     return kept
 
 
-@kernel
+@part
 def may_leave(rows: Rows, rules: Rules, slots: NDArray[np.int64], expiring: int) -> int:
     """Move rows that may leave as one class to the front; how many, 0 if no class is possible.
 
@@ -96,7 +96,7 @@ def may_leave(rows: Rows, rules: Rules, slots: NDArray[np.int64], expiring: int)
     return kept
 
 
-@kernel
+@part
 def fails(rows: Rows, slots: NDArray[np.int64]) -> bool:
     """Whether these rows lack something that is needed, or have too much of one code."""
     return lacks(rows, slots) or exceeds(rows, slots)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Category, Geometry, Schema, kernel
+from microdata import Category, Geometry, Schema, part
 from stream_algos._held_kernels import AFTER, CLUSTER, NONE, TAIL, TOP, Rows, copy
 from stream_algos._split_kernels import least
 
@@ -90,7 +90,7 @@ def _ancestors(schema: Schema) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     return np.concatenate(tables), np.array(offsets, np.int64)
 
 
-@kernel
+@part
 def unit_value(space: Geometry, blocks: Blocks, attribute: int, value: float) -> np.float32:
     """A value as its column holds it."""
     if blocks.offsets[attribute] >= 0:
@@ -98,7 +98,7 @@ def unit_value(space: Geometry, blocks: Blocks, attribute: int, value: float) ->
     return np.float32(np.rint((value - space.low[attribute]) * space.scale[attribute] * space.weight[attribute] * UNIT))
 
 
-@kernel
+@part
 def add_costs(
     blocks: Blocks, attribute: int, value: np.float32, column: NDArray[np.float32], scores: NDArray[np.float32]
 ) -> None:
@@ -112,7 +112,7 @@ def add_costs(
         _pay(path, level, np.float32(1.0), column, scores)
 
 
-@kernel
+@part
 def lower_costs(
     blocks: Blocks,
     attribute: int,
@@ -140,7 +140,7 @@ def lower_costs(
         level += 1
 
 
-@kernel
+@part
 def _pay(
     path: NDArray[np.float32], level: int, sign: np.float32, column: NDArray[np.float32], scores: NDArray[np.float32]
 ) -> None:
@@ -152,7 +152,7 @@ def _pay(
             scores[index] += price if column[index] < first or column[index] > last else zero
 
 
-@kernel
+@part
 def measure_rarity(rows: Rows, blocks: Blocks, space: Geometry) -> None:
     """Measure anew how far each value is, on average, from those of the latest rows."""
     recent = min(RECENT, rows.meta[TAIL])
@@ -172,7 +172,7 @@ def measure_rarity(rows: Rows, blocks: Blocks, space: Geometry) -> None:
             _number_rarity(blocks, space, attribute, before)
 
 
-@kernel
+@part
 def _category_rarity(blocks: Blocks, attribute: int, before: NDArray[np.float64]) -> None:
     recent = before[-1]
     for leaf in range(len(before) - 1):
@@ -183,7 +183,7 @@ def _category_rarity(blocks: Blocks, attribute: int, before: NDArray[np.float64]
         blocks.rarity[attribute, leaf] = np.rint(total / recent)
 
 
-@kernel
+@part
 def _number_rarity(blocks: Blocks, space: Geometry, attribute: int, before: NDArray[np.float64]) -> None:
     size, recent = len(before) - 1, before[-1]
     width = UNIT * space.weight[attribute] / (size - 1)
@@ -196,14 +196,14 @@ def _number_rarity(blocks: Blocks, space: Geometry, attribute: int, before: NDAr
         total += before[index + 1] - (recent - before[index + 1])
 
 
-@kernel
+@part
 def _bin(space: Geometry, category: bool, attribute: int, value: float) -> int:
     if category:
         return int(value)
     return int((value - space.low[attribute]) * space.scale[attribute] * (BINS - 1) + 0.5)
 
 
-@kernel
+@part
 def insert(rows: Rows, blocks: Blocks, space: Geometry, zeal: float, slot: int) -> None:
     """Put a held row into the block that it enlarges least; `zeal` says how much its rarity counts."""
     width, row, rare = rows.quasi.shape[1], blocks.row, 0.0
@@ -222,7 +222,7 @@ def insert(rows: Rows, blocks: Blocks, space: Geometry, zeal: float, slot: int) 
     _append(rows, blocks, block, slot, row)
 
 
-@kernel
+@part
 def _append(rows: Rows, blocks: Blocks, block: int, slot: int, row: NDArray[np.float32]) -> None:
     place, boxes = blocks.counts[block], blocks.boxes
     for column in range(len(row)):
@@ -236,7 +236,7 @@ def _append(rows: Rows, blocks: Blocks, block: int, slot: int, row: NDArray[np.f
     rows.slots[slot, AFTER] = place
 
 
-@kernel
+@part
 def remove(rows: Rows, blocks: Blocks, slot: int) -> None:
     """Take a row out of its block; the block's last row takes its place."""
     block, place = rows.slots[slot, CLUSTER], rows.slots[slot, AFTER]
@@ -251,7 +251,7 @@ def remove(rows: Rows, blocks: Blocks, slot: int) -> None:
         rows.meta[TOP] -= 1
 
 
-@kernel
+@part
 def _breadth(blocks: Blocks, space: Geometry, attribute: int) -> np.float32:
     """Units of a step of 1 in a column: leaves are spread evenly over their domain."""
     if blocks.offsets[attribute] < 0:
@@ -259,7 +259,7 @@ def _breadth(blocks: Blocks, space: Geometry, attribute: int) -> np.float32:
     return np.float32(space.scale[attribute] * space.weight[attribute] * UNIT)
 
 
-@kernel
+@part
 def _nearest_block(rows: Rows, blocks: Blocks, space: Geometry, row: NDArray[np.float32]) -> int:
     """The block whose box grows least by taking in a row; an empty one only if there is no other."""
     boxes, growth, top, zero = blocks.boxes, blocks.growth, rows.meta[TOP], np.float32(0.0)
@@ -277,7 +277,7 @@ def _nearest_block(rows: Rows, blocks: Blocks, space: Geometry, row: NDArray[np.
     return best
 
 
-@kernel
+@part
 def _divide(rows: Rows, blocks: Blocks, space: Geometry, block: int) -> None:
     """Move the upper half of a full block, along its broadest side, to a free one, if there is one."""
     free = 0

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Geometry, box_loss, kernel, widened_range
+from microdata import Geometry, box_loss, kernel, part, widened_range
 from stream_algos._held_kernels import HELD, NONE, Rows, Rules, copy, leave
 
 LO, HI = range(2)
@@ -90,21 +90,21 @@ def words_needed(rules: Rules, held: int) -> int:
     return (2 if rules.is_conditional else 1) * held + 3 * (held // rules.k) + 8
 
 
-@kernel
+@part
 def is_short(rows: Rows, out: Output, rules: Rules) -> bool:
     """Whether a decision might need more words, or more room for clusters, than there are."""
     words, room = len(out.words) - out.meta[WORDS], len(out.ids) - out.meta[CLUSTERS]
     return words < words_needed(rules, rows.meta[HELD]) or room < rows.meta[HELD] + 2
 
 
-@kernel
+@part
 def word(out: Output) -> np.uint64:
     """The next unpredictable word."""
     out.meta[WORDS] += 1
     return out.words[out.meta[WORDS] - 1]
 
 
-@kernel
+@part
 def below(out: Output, bound: int) -> int:
     """A uniform choice from 0 … bound - 1; the modulo's bias is below 2**-40 for any bound that fits in memory."""
     return int(word(out) % np.uint64(bound))
@@ -143,7 +143,7 @@ def keep(published: Published, id: np.uint64, lo: NDArray[np.float64], hi: NDArr
     published.used[place] = meta[TURN]
 
 
-@kernel
+@part
 def _equal(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
     for index in range(len(one)):  # noqa: SIM110 - numba compiles no generator expression
         if one[index] != other[index]:
@@ -172,7 +172,7 @@ def draw(published: Published, out: Output, row: NDArray[np.float64], covering: 
     return covering[below(out, found)] if found else NONE
 
 
-@kernel
+@part
 def release_again(rows: Rows, published: Published, out: Output, slot: int, box: int) -> None:
     """Release one row with a box that was published before."""
     published.meta[TURN] += 1
@@ -186,7 +186,7 @@ def release_again(rows: Rows, published: Published, out: Output, slot: int, box:
     leave(rows, slot)
 
 
-@kernel
+@part
 def suppress(rows: Rows, out: Output, slot: int) -> None:
     """Decide that a row never leaves."""
     out.suppressed[out.meta[SUPPRESSED]] = slot
@@ -195,7 +195,7 @@ def suppress(rows: Rows, out: Output, slot: int) -> None:
     leave(rows, slot)
 
 
-@kernel
+@part
 def release(
     rows: Rows, published: Published, out: Output, space: Geometry, rules: Rules, slots: NDArray[np.int64]
 ) -> None:
@@ -220,7 +220,7 @@ def release(
         keep(published, out.ids[cluster], lo, hi)
 
 
-@kernel
+@part
 def _close(out: Output, id: np.uint64, reused: bool) -> None:  # noqa: A002
     cluster = out.meta[CLUSTERS]
     out.ids[cluster] = id
@@ -230,7 +230,7 @@ def _close(out: Output, id: np.uint64, reused: bool) -> None:  # noqa: A002
     out.meta[CLUSTERS] += 1
 
 
-@kernel
+@part
 def include(lo: NDArray[np.float64], hi: NDArray[np.float64], row: NDArray[np.float64]) -> None:
     """Extend a box to a row."""
     for attribute in range(len(lo)):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Geometry, kernel, nth_smallest, range_loss
+from microdata import Geometry, kernel, nth_smallest, part, range_loss
 from stream_algos._held_kernels import (
     EVERYWHERE,
     NONE,
@@ -59,13 +59,13 @@ def split(
     return clusters
 
 
-@kernel
+@part
 def is_plain(space: Geometry, attribute: int) -> bool:
     """Whether a loss is proportional to the interval's length: a number without a step."""
     return space.start[attribute] < 0 and space.step[attribute] == 0.0
 
 
-@kernel
+@part
 def enlargement(
     space: Geometry,
     lo: NDArray[np.float64],
@@ -83,7 +83,7 @@ def enlargement(
     return total
 
 
-@kernel
+@part
 def least(values: NDArray[np.float64], count: int) -> NDArray[np.int64]:
     """Indexes of so many least values, ascending; among equals the first ones are chosen."""
     chosen = np.empty(count, np.int64)
@@ -103,7 +103,7 @@ def least(values: NDArray[np.float64], count: int) -> NDArray[np.int64]:
     return chosen
 
 
-@kernel
+@part
 def _blocks(rows: Rows, space: Geometry, rules: Rules, slots: NDArray[np.int64]) -> NDArray[np.int64]:
     """Put the rows of each block side by side; where the blocks start, and the end."""
     starts = np.empty(len(slots) + 1, np.int64)
@@ -125,7 +125,7 @@ def _blocks(rows: Rows, space: Geometry, rules: Rules, slots: NDArray[np.int64])
     return starts[: blocks + 1]
 
 
-@kernel
+@part
 def _halve(rows: Rows, space: Geometry, rules: Rules, slots: NDArray[np.int64]) -> bool:
     """Move the lower half (along the attribute that costs most) to the front; False where a half would not do."""
     half = len(slots) // 2
@@ -151,8 +151,8 @@ def _halve(rows: Rows, space: Geometry, rules: Rules, slots: NDArray[np.int64]) 
             ordered[upper] = slots[index]
             upper += 1
     scratch = np.empty(len(slots), np.int64)
-    for part in (ordered[:half], ordered[half:]):
-        if number_persons(rows, part, scratch) < 2 * rules.k or fails(rows, part):
+    for side in (ordered[:half], ordered[half:]):
+        if number_persons(rows, side, scratch) < 2 * rules.k or fails(rows, side):
             return False
     copy(slots, ordered)
     return True
@@ -199,7 +199,7 @@ def _split_k(
     return clusters
 
 
-@kernel
+@part
 def _columns(rows: Rows, slots: NDArray[np.int64]) -> NDArray[np.float64]:
     """Quasi-identifiers of these rows, one after the other."""
     columns = np.empty((rows.quasi.shape[1], len(slots)))
@@ -209,7 +209,7 @@ def _columns(rows: Rows, slots: NDArray[np.int64]) -> NDArray[np.float64]:
     return columns
 
 
-@kernel
+@part
 def _still_without(part: NDArray[np.int64], live: NDArray[np.int64], columns: NDArray[np.float64]) -> NDArray[np.int64]:
     """Those live rows that have no part yet; their values move to the front of the columns."""
     kept = 0
@@ -222,7 +222,7 @@ def _still_without(part: NDArray[np.int64], live: NDArray[np.int64], columns: ND
     return live[:kept]
 
 
-@kernel
+@part
 def _nearest_of_each(
     space: Geometry,
     columns: NDArray[np.float64],
@@ -242,7 +242,7 @@ def _nearest_of_each(
             candidate[bucket[index]] = index
 
 
-@kernel
+@part
 def _add_distances(
     space: Geometry, attribute: int, value: float, column: NDArray[np.float64], distance: NDArray[np.float64]
 ) -> None:
@@ -263,7 +263,7 @@ def _add_distances(
             distance[index] += weight * range_loss(space, attribute, lo, hi)
 
 
-@kernel
+@part
 def _gather_least(
     space: Geometry,
     columns: NDArray[np.float64],
@@ -294,7 +294,7 @@ def _gather_least(
     return chosen
 
 
-@kernel
+@part
 def _lower_growth(
     space: Geometry,
     attribute: int,
@@ -324,7 +324,7 @@ def _lower_growth(
             growth[index] += weight * (after - before - paid)
 
 
-@kernel
+@part
 def _draw_row(
     out: Output, part: NDArray[np.int64], bucket: NDArray[np.int64], left: NDArray[np.int64], alive: int
 ) -> int:
@@ -340,7 +340,7 @@ def _draw_row(
     return row
 
 
-@kernel
+@part
 def _boxes_of(rows: Rows, slots: NDArray[np.int64], part: NDArray[np.int64], clusters: int) -> NDArray[np.float64]:
     boxes = np.empty((2, clusters, rows.quasi.shape[1]))
     boxes[LO] = np.inf
@@ -351,7 +351,7 @@ def _boxes_of(rows: Rows, slots: NDArray[np.int64], part: NDArray[np.int64], clu
     return boxes
 
 
-@kernel
+@part
 def _assign_rest(
     rows: Rows,
     space: Geometry,
@@ -372,7 +372,7 @@ def _assign_rest(
             include(boxes[LO, part[index]], boxes[HI, part[index]], row)
 
 
-@kernel
+@part
 def _nearest(
     space: Geometry, boxes: NDArray[np.float64], lo: NDArray[np.float64], hi: NDArray[np.float64], without: int
 ) -> int:
@@ -385,7 +385,7 @@ def _nearest(
     return best
 
 
-@kernel
+@part
 def _split_l(
     rows: Rows, out: Output, space: Geometry, rules: Rules, slots: NDArray[np.int64], part: NDArray[np.int64]
 ) -> int:
@@ -429,7 +429,7 @@ def _split_l(
     return _unite_failing(rows, space, slots, part, clusters)
 
 
-@kernel
+@part
 def _one_row_each(out: Output, slots: NDArray[np.int64], person: NDArray[np.int64], persons: int) -> NDArray[np.int64]:
     """Slot of one random row of each person."""
     skip = counts(person, persons)
@@ -443,7 +443,7 @@ def _one_row_each(out: Output, slots: NDArray[np.int64], person: NDArray[np.int6
     return chosen
 
 
-@kernel
+@part
 def _by_value(rows: Rows, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     """Number the rows by their code in the condition with the fewest codes; of how many codes a class needs rows."""
     numbers, best, fewest = np.empty(len(slots), np.int64), np.empty(len(slots), np.int64), len(slots) + 1
@@ -457,7 +457,7 @@ def _by_value(rows: Rows, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], 
     return best, needed
 
 
-@kernel
+@part
 def _number_codes(rows: Rows, slots: NDArray[np.int64], condition: int, numbers: NDArray[np.int64]) -> int:
     """Number the codes of a condition from 0 in order of appearance; how many there are."""
     if not rows.conditions.once[condition]:
@@ -470,7 +470,7 @@ def _number_codes(rows: Rows, slots: NDArray[np.int64], condition: int, numbers:
     return values
 
 
-@kernel
+@part
 def _number_categories(rows: Rows, slots: NDArray[np.int64], condition: int, numbers: NDArray[np.int64]) -> int:
     """The same for codes that nobody counts: categories, of which there are few."""
     most = 0
@@ -486,7 +486,7 @@ def _number_categories(rows: Rows, slots: NDArray[np.int64], condition: int, num
     return values
 
 
-@kernel
+@part
 def _unite_failing(
     rows: Rows, space: Geometry, slots: NDArray[np.int64], part: NDArray[np.int64], clusters: int
 ) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from numba.core.codegen import JITCPUCodegen
 
 from microdata import compile as compiling
 from stream_algos import castle
@@ -162,3 +163,32 @@ def test_a_part_of_kernels_is_compiled_into_them_and_stays_as_it_is_for_python()
 
     assert calls(3) == 9
     assert joined("three", "four") == "threefour"  # what is compiled would refuse it, or end the process
+
+
+def test_parts_become_machine_code_only_in_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    @compiling.part
+    def checked(number: int) -> int:
+        if number < 0:
+            raise ValueError("it must not be negative")
+        return number + 1
+
+    @compiling.part
+    def both(number: int) -> int:
+        return checked(number) + checked(2 * number)
+
+    @compiling.kernel
+    def calls(number: int) -> int:
+        return both(number) + checked(number)
+
+    translated = []
+    add_module = JITCPUCodegen._add_module
+
+    def noted(self: Any, module: Any) -> Any:
+        translated.append(module.name)
+        return add_module(self, module)
+
+    monkeypatch.setattr(JITCPUCodegen, "_add_module", noted)
+    assert calls(3) == 4 + 7 + 4
+    with pytest.raises(ValueError, match="it must not be negative"):
+        calls(-1)
+    assert [name for name in translated if name.startswith("test_")] == [calls.py_func.__qualname__]  # type: ignore[attr-defined]
