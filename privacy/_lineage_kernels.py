@@ -38,11 +38,15 @@ def add_boxes(
     table: NDArray[np.int32],
     ids: NDArray[np.uint64],
     above: NDArray[np.int32],
+    enough: NDArray[np.bool_],
     known: int,
     numbers: NDArray[np.uint64],
     parents: NDArray[np.uint64],
 ) -> int:
-    """Know these boxes, and those before them (0 for none); how many are known then. There is room for all of them."""
+    """Know these boxes, and those before them (0 for none); how many are known then. There is room for all of them.
+
+    What is enough for a box is enough for those that come after it.
+    """
     for place in range(len(numbers)):
         own = NONE
         for number in (parents[place], numbers[place]):
@@ -52,11 +56,12 @@ def add_boxes(
                 continue
             spot = spot_of(table, ids, number)
             if table[spot] == NONE:
-                table[spot], ids[known], above[known] = known, number, NONE
+                table[spot], ids[known], above[known], enough[known] = known, number, NONE, False
                 known += 1
             own = table[spot]
         if own != NONE:
             above[own] = before
+            enough[own] |= before != NONE and enough[before]
     return known
 
 

@@ -31,6 +31,8 @@ class Lineages:
         self._table = np.full(2 * _LEAST, NONE, np.int32)
         self._ids = np.zeros(_LEAST, np.uint64)
         self._above = np.full(_LEAST, NONE, np.int32)
+        self._enough = np.zeros(_LEAST, np.bool_)
+        """Of boxes: what left with them, or before, is enough for all that is asked, whatever is added."""
         self._lists = np.full(_LEAST * len(schema.sensitive), NONE, np.int32)
         self._entries = np.zeros((_LEAST, 3), np.int32)
         self._counts = np.zeros(_LEAST, np.int64)
@@ -44,12 +46,21 @@ class Lineages:
     ) -> None:
         """Rows with these values leave; `boxes` says for each of them which entry of `ids` it leaves with."""
         self._make_room(self._known + 2 * len(ids))
-        self._known = kernels.add_boxes(self._table, self._ids, self._above, self._known, ids, parents)
+        boxes_known = (self._table, self._ids, self._above, self._enough, self._known)
+        self._known = kernels.add_boxes(*boxes_known, ids, parents)
         self._count(ids, boxes, sensitive, 1)
 
     def take_back(self, ids: NDArray[np.uint64], boxes: NDArray[np.integer], sensitive: NDArray[np.int32]) -> None:
         """Rows that were added do not leave after all."""
         self._count(ids, boxes, sensitive, -1)
+
+    def hold(self, ids: NDArray[np.uint64]) -> None:
+        """What left with these boxes is enough, and what is added takes nothing away: no more need be known of them.
+
+        The same holds for boxes that come after them. Very many rows leave, and nearly all of them with such boxes.
+        """
+        places = self._places(ids)
+        self._enough[places[places != NONE]] = True
 
     def keep(self, ids: NDArray[np.uint64]) -> None:
         """Forget everything but these boxes and those before them: nothing leaves with the others any more."""
@@ -57,6 +68,7 @@ class Lineages:
         kept = kernels.mark_above(self._above[: self._known], wanted[wanted != NONE])
         place = np.append(np.cumsum(kept) - 1, NONE).astype(np.int32)  # NONE stays what it is
         self._ids, above = self._ids[: self._known][kept], place[self._above[: self._known][kept]]
+        self._enough = self._enough[: self._known][kept]
         entries, width = self._entries[: self._used], len(self._attributes)
         stay = kept[entries[:, OWNER] // width] if width else np.zeros(0, bool)
         entries, self._counts = entries[stay], self._counts[: self._used][stay]
@@ -92,12 +104,15 @@ class Lineages:
         width = len(self._attributes)
         if not width:
             return
+        owners = self._places(ids)[boxes]
+        counted = ~self._enough[owners]
+        owners, boxes, sensitive = owners[counted], boxes[counted], sensitive[counted]
         if self._used + len(boxes) * width > len(self._counts):
             room = self._used + len(boxes) * width + self._used // 2
             self._entries = _grown(self._entries, room, 0)
             self._counts = _grown(self._counts, room, 0)
         self._most = max(self._most, int(sensitive.max(initial=0)))
-        lists = self._places(ids)[boxes].astype(np.int64) * width
+        lists = owners.astype(np.int64) * width
         for attribute in range(width):
             self._used = kernels.count_values(
                 self._lists,
@@ -118,6 +133,7 @@ class Lineages:
         room = boxes + self._known // 2
         self._ids = _grown(self._ids, room, 0)
         self._above = _grown(self._above, room, NONE)
+        self._enough = _grown(self._enough, room, 0)
         self._lists = _grown(self._lists, room * len(self._attributes), NONE)
         self._fill_table(room)
 

@@ -153,6 +153,8 @@ class Gate:
             refused = leaving & ~passed[cluster]
             if not refused.any():
                 self._note(groups, np.isin(np.arange(len(ids)), box[passed]))
+                if self._reusable:
+                    lineages.hold(decisions.ids[passed])
                 return passed
             lineages.take_back(decisions.ids, cluster[refused], rows.sensitive[found[refused]])
             leaving &= ~refused

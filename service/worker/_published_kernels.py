@@ -1,26 +1,38 @@
-"""A set of hashes, as kernels want it."""
+"""A set of ids, as kernels want it: ids are random. Its size is a power of two, and 0 stands where there is none."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import kernel
+from microdata import kernel, part
+
+
+@part
+def _spot(table: NDArray[np.uint64], number: np.uint64) -> np.uint64:
+    """Where an id is, or would be; the table is never full."""
+    mask = np.uint64(len(table) - 1)
+    spot = (number ^ (number >> np.uint64(32))) & mask
+    while table[spot] != 0 and table[spot] != number:
+        spot = (spot + np.uint64(1)) & mask
+    return spot
 
 
 @kernel
-def add_new(table: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Put the hashes of each row into the table, which has room for them: whether any of a row was not there.
+def are_in(table: NDArray[np.uint64], ids: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Whether each id is in the table; 0 never is."""
+    found = np.zeros(len(ids), np.bool_)
+    for place in range(len(ids)):
+        found[place] = ids[place] != 0 and table[_spot(table, ids[place])] != 0
+    return found
 
-    The table's size is a power of two; 0 stands where there is none, and is nobody's hash.
-    """
-    new, mask = np.zeros(len(hashes), np.bool_), np.uint64(len(table) - 1)
-    for row in range(len(hashes)):
-        for one in hashes[row]:
-            spot = (one >> np.uint64(7)) & mask
-            while table[spot] != 0 and table[spot] != one:
-                spot = (spot + np.uint64(1)) & mask
-            if table[spot] == 0:
-                table[spot] = one
-                new[row] = True
+
+@kernel
+def put(table: NDArray[np.uint64], ids: NDArray[np.uint64]) -> int:
+    """Put ids into the table, which has room for them: how many were not there."""
+    new = 0
+    for number in ids:
+        spot = _spot(table, number)
+        new += table[spot] == 0
+        table[spot] = number
     return new

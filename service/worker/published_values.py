@@ -9,19 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import Schema
-from service.worker._published_kernels import add_new
+from service.worker._published_kernels import are_in, put
 from stream_algos import Columns, Release, Room
 
 TABLE = "published"
 _LEAST = 1024
-_ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
 
 class PublishedValues:
-    """One entry for each row that left with a value that none had before with its box; the others add nothing.
+    """Of each box the values that left with it first, if nothing had left before it; else one row, which names that.
 
-    Of what is known there are hashes. Should two be the same by chance, an entry is missing after a restart, and the
-    gate takes a box to have shown fewer values than it has: it may let out less, never more.
+    Nothing leaves before the gate has seen that it is enough, and nothing that is added takes away from that: what
+    leaves later with the box, or with those that come after it, need not be known.
     """
 
     loose: ClassVar[frozenset[str]] = frozenset()
@@ -30,39 +29,42 @@ class PublishedValues:
         self._ids = np.empty((_LEAST, 2), np.uint64)
         self._sensitive = np.empty((_LEAST, len(schema.sensitive)), np.int32)
         self._size = self._kept = 0
-        self._known = np.zeros(2 * _LEAST, np.uint64)
-        self._hashes = 0
-        """How many may be in `_known`."""
+        self._left = np.zeros(2 * _LEAST, np.uint64)
+        """Boxes that something has left with."""
+        self._boxes = 0
 
     def add(self, clusters: Release, sensitive: NDArray[np.int32]) -> None:
         """Rows with these values leave with these clusters."""
         cluster = clusters.cluster_of()
-        new = np.flatnonzero(self._are_new(clusters.ids[cluster], sensitive))
+        ids, parents = clusters.ids[cluster], clusters.parents[cluster]
+        rows = np.flatnonzero(~are_in(self._left, ids))
+        follows = are_in(self._left, parents[rows])
+        # Of boxes that follow one: the first row. Of the others: a row of each value.
+        told = np.where(follows[:, np.newaxis], 0, sensitive[rows]).astype(np.uint64)
+        new = rows[np.sort(np.unique(np.column_stack([ids[rows], told]), axis=0, return_index=True)[1])]
+        self._note(ids[new])
         end = self._size + len(new)
         if end > len(self._ids):
             more = end + end // 2 - len(self._ids)
             self._ids = np.concatenate([self._ids, np.empty((more, 2), np.uint64)])
             self._sensitive = np.concatenate([self._sensitive, np.empty((more, sensitive.shape[1]), np.int32)])
-        own = cluster[new]
-        self._ids[self._size : end, 0], self._ids[self._size : end, 1] = clusters.ids[own], clusters.parents[own]
+        self._ids[self._size : end, 0], self._ids[self._size : end, 1] = ids[new], parents[new]
         self._sensitive[self._size : end] = sensitive[new]
         self._size = end
 
-    def _are_new(self, boxes: NDArray[np.uint64], sensitive: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Whether each row has a value that its box did not have; from now on it has."""
-        more = self._hashes + sensitive.size
-        if 2 * more > len(self._known):
-            known, self._known = self._known[self._known != 0], np.zeros(1 << (2 * more).bit_length(), np.uint64)
-            add_new(self._known, known[:, np.newaxis])
-            self._hashes = len(known)
-        new = add_new(self._known, _hashes_of(boxes, sensitive))
-        self._hashes += int(new.sum()) * sensitive.shape[1]
-        return new
+    def _note(self, ids: NDArray[np.uint64]) -> None:
+        """Something has left with these boxes."""
+        if 2 * (self._boxes + len(ids)) > len(self._left):
+            known = self._left[self._left != 0]
+            self._left = np.zeros(1 << (2 * (len(known) + len(ids))).bit_length(), np.uint64)
+            put(self._left, known)
+            self._boxes = len(known)
+        self._boxes += put(self._left, ids)
 
     def recall(self, entries: Room) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int32]]:
         """Know these entries again: their boxes, those before them, and values."""
         self._ids, self._sensitive, self._size = entries["ids"][:], entries["sensitive"][:], len(entries["ids"])
-        self._are_new(self._ids[:, 0], self._sensitive)
+        self._note(np.unique(self._ids[:, 0]))
         self.kept()
         return self._ids[:, 0], self._ids[:, 1], self._sensitive
 
@@ -91,12 +93,3 @@ class PublishedValues:
     def kept(self) -> None:
         """They are kept."""
         self._kept = self._size
-
-
-def _hashes_of(boxes: NDArray[np.uint64], sensitive: NDArray[np.int32]) -> NDArray[np.uint64]:
-    """One of each box, attribute and value; never 0."""
-    width = sensitive.shape[1]
-    values: NDArray[np.uint64] = sensitive.astype(np.uint64) * np.uint64(width)
-    values += np.arange(width, dtype=np.uint64)
-    hashes: NDArray[np.uint64] = (boxes[:, np.newaxis] ^ (values * _ODD[0])) * _ODD[1]
-    return (hashes ^ (hashes >> np.uint64(32))) * _ODD[0] | np.uint64(1)

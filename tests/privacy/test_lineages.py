@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microdata import Category, Hierarchy, Number, Schema
-from privacy import Lineages
+from privacy import DistinctDiversity, Lineages
 
 SCHEMA = Schema(
     "who",
@@ -86,3 +86,31 @@ def test_columns_say_what_counters_say(seed: int, turns: int, huge: bool) -> Non
                 )
                 assert found == walked.gathered(number, place)
                 assert list(found) == sorted(found)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 4))
+def test_what_is_enough_stays_so_and_nothing_else_is_taken_for_it(seed: int, least: int) -> None:
+    random, asked = np.random.default_rng(seed), DistinctDiversity(least)
+    counted, held = Lineages(SCHEMA), Lineages(SCHEMA)
+    parents: dict[int, int] = {}
+    for _ in range(8):
+        for box in random.integers(1, 15, random.integers(1, 6)).tolist():
+            parents.setdefault(box, int(random.choice([0, *parents])))
+        ids = np.unique(random.choice(list(parents), 4)).astype(np.uint64)
+        before = np.array([parents[int(one)] for one in ids], np.uint64)
+        boxes = random.integers(0, len(ids), random.integers(0, 12))
+        sensitive = random.integers(0, [4, 2], (len(boxes), 2)).astype(np.int32)
+        nine, verdicts = np.full(len(ids), 9), []
+        for lineages in (counted, held):
+            lineages.add(ids, before, boxes, sensitive)
+            holds = asked.holds(lineages.groups(ids, nine, nine))
+            refused = ~holds[boxes]
+            lineages.take_back(ids, boxes[refused], sensitive[refused])
+            verdicts.append(holds.tolist())
+        assert verdicts[0] == verdicts[1]
+        held.hold(ids[asked.holds(held.groups(ids, nine, nine))])
+        if random.random() < 0.3:
+            kept = random.choice(list(parents), 2).astype(np.uint64)
+            counted.keep(kept)
+            held.keep(kept)
+    assert held._used <= counted._used
