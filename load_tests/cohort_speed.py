@@ -73,12 +73,16 @@ def equal(table: Table) -> Table:
 
 
 def measure(persons: int, rows: int) -> list[dict[str, Any]]:
-    """New ones, known ones, and both together for long; the last also where nobody differs."""
+    """New ones, known ones, and both together for long; the last also where nobody differs.
+
+    The first time that people come back, cohorts are split that waited for more newcomers.
+    """
     table, random = people(persons), np.random.default_rng(2)
     one, everybody = engine(table), np.arange(persons)
     found = [
         timed("new persons", one, table, everybody, 0),
-        timed("known persons", one, table, random.permutation(everybody), persons),
+        timed("known persons, for the first time", one, table, random.permutation(everybody), persons),
+        timed("known persons", one, table, random.permutation(everybody), 2 * persons),
     ]
     order = random.integers(0, persons, rows)
     for name, same in (("coming and coming back", table), ("the same, all values equal", equal(table))):

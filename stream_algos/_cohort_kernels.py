@@ -416,6 +416,7 @@ def look_up(state: State, whose: NDArray[np.int64], who: NDArray[np.int64]) -> f
         person = who[index]
         if person != NONE and persons[person, ROLE] == MEMBER:
             node = persons[person, NODE]
+            prefetch(state.ids, node)
             read += state.narrow[person, 0] + nodes[node, LEFT] + nodes[node, SHOWN]
             for side in range(4):
                 read += boxes[node, side, 0]

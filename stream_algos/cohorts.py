@@ -278,12 +278,12 @@ class Cohorts(CohortMemory, Engine):
             raise DataError("positions must grow from row to row and from batch to batch")
         if len(batch) and self._since < 0:
             self._since = int(batch.positions[0])
-        parts, overdue = [Release.empty(len(self.schema.quasi))], self._overdue(batch)
+        parts, overdue = list[Release](), self._overdue(batch)
         for begin in range(0, len(batch), CHUNK):
             chunk = batch if len(batch) <= CHUNK else batch.take(slice(begin, begin + CHUNK))
             late = np.append(overdue[begin : begin + CHUNK], NEVER)
             parts.append(self._advance(chunk, late, int(chunk.positions[-1])))
-        return Release.concat(parts[-1:] if len(parts) == 2 else parts)
+        return Release.concat(parts) if parts else Release.empty(len(self.schema.quasi))
 
     def advance(self, position: int) -> Release:
         """Decide every row whose δ is over at this position."""
