@@ -189,14 +189,21 @@ gc.disable()
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """All xdist workers import the same, which coverage makes twice as slow: it looks on in the first one only."""
-    tracer = sys.gettrace()
+    """All xdist workers import the same, which coverage makes twice as slow: it looks on in the first one only.
+
+    Nowhere does it look at threads that begin meanwhile (matplotlib has one while it makes its list of fonts): in the
+    first one of a new folder it asks for our packages again, and then takes whatever was imported since from
+    `sys.modules`, also what another thread is importing.
+    """
+    tracer, of_threads = sys.gettrace(), threading.gettrace()
+    threading.settrace(None)
     if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
         sys.settrace(None)
     try:
         return (yield)
     finally:
         sys.settrace(tracer)
+        threading.settrace(of_threads)
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,6 +1,7 @@
 """Coverage looks away where it would see nothing new, and looks on afterwards."""
 
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +51,28 @@ def test_of_all_processes_that_collect_the_same_one_is_measured(
         sys.settrace(before)
     assert (meanwhile is tracer) == measured
     assert after is tracer
+
+
+def test_threads_that_begin_while_tests_are_collected_are_not_measured(request: pytest.FixtureRequest) -> None:
+    conftest = request.config.pluginmanager.get_plugin(str(Path(__file__).with_name("conftest.py")))
+    seen = []
+
+    def tracer(*_: Any) -> None:
+        seen.append(threading.current_thread().name)
+
+    def run(name: str) -> None:
+        thread = threading.Thread(target=str, name=name)
+        thread.start()
+        thread.join()
+
+    before = threading.gettrace()
+    threading.settrace(tracer)
+    try:
+        collecting = conftest.pytest_collection()  # type: ignore[union-attr]
+        next(collecting)
+        run("meanwhile")
+        collecting.close()
+        run("after")
+    finally:
+        threading.settrace(before)
+    assert set(seen) == {"after"}
