@@ -11,7 +11,7 @@ from stream_algos.cohorts import Cohorts
 from stream_algos.dynamic_group import DynamicGroup
 from stream_algos.engine import STREAM_ALGORITHMS, Batch, Engine, Hold, Release, Snapshot, StreamParameters
 from stream_algos.incognito_w import IncognitoW
-from stream_algos.memory import Columns, Memory, Room, Terms
+from stream_algos.memory import Columns, Memory, PublishedWith, Room, Terms
 from stream_algos.mondrian_w import MondrianW
 from stream_algos.quantile import Quantile
 from stream_algos.sabre_w import SabreW
@@ -35,6 +35,7 @@ __all__ = [
     "IncognitoW",
     "Memory",
     "MondrianW",
+    "PublishedWith",
     "Quantile",
     "Release",
     "Room",

@@ -295,6 +295,7 @@ def _pass_known(
             out.quasi[row, attribute] = quasi[index, attribute]
         out.ids[cluster, ID], out.ids[cluster, PARENT] = state.ids[node, ID], state.ids[node, PARENT]
         out.facts[cluster, 0], out.facts[cluster, 1], out.facts[cluster, 2] = nodes[node, SHOWN], company, position
+        out.facts[cluster, 3] = node
         out.members[row] = position
         if not nodes[node, SHOWN]:
             note_node(state, node)

@@ -66,7 +66,7 @@ from stream_algos._cohort_undo_kernels import Before, no_entries, note_before
 from stream_algos._cohort_values import LastValues
 from stream_algos._held_kernels import NONE
 from stream_algos.engine import Batch, Snapshot, StreamParameters
-from stream_algos.memory import Column, Columns, Memory, Room, Terms
+from stream_algos.memory import Column, Columns, Memory, PublishedWith, Room, Terms
 
 _KEPT = [LEFT, RIGHT, CUT, TRY, OPEN, MADE, SHOWN, AFTER]
 """Columns of `State.nodes` that do not follow from the persons."""
@@ -266,6 +266,13 @@ class CohortMemory(Memory):
         """What every cohort published last before it got its box; those before come before that."""
         nodes = self._state.nodes[: self._state.meta[NODES]]
         return self._state.ids[: len(nodes), PARENT][nodes[:, LEFT] == NONE]
+
+    def boxes(self, entries: NDArray[np.int64]) -> PublishedWith:
+        """The published boxes of these cohorts; one that was split has its last one."""
+        if len(entries) and not 0 <= entries.min() <= entries.max() < self.sizes()["nodes"]:
+            raise GuaranteeError("there is no such cohort")
+        ids, boxes = self._state.ids[entries], self._state.boxes[entries]
+        return PublishedWith(ids[:, ID], ids[:, PARENT], boxes[:, P_LO], boxes[:, P_HI])
 
     def newcomers(self) -> NDArray[np.int64] | None:
         """Entries behind those that there were, unless some of these are free: then nobody knows whose they become."""

@@ -95,6 +95,7 @@ def close(state: State, out: Output, node: int, reached: int) -> None:
     out.facts[cluster, 0] = state.nodes[node, SHOWN]
     out.facts[cluster, 1] = behind(state, node)
     out.facts[cluster, 2] = reached
+    out.facts[cluster, 3] = node
     out.meta[CLUSTERS] += 1
     out.starts[out.meta[CLUSTERS]] = out.meta[ROWS]
     if not state.nodes[node, SHOWN]:

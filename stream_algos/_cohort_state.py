@@ -170,7 +170,8 @@ class Output(NamedTuple):
     boxes: NDArray[np.float64]
     starts: NDArray[np.int64]
     facts: NDArray[np.int64]
-    """Of each cluster: whether the box was published before, members behind it, last position taken."""
+    """Of each cluster: whether the box was published before, members behind it, last position taken, and the cohort
+    (NONE for a box that is no cohort's)."""
     members: NDArray[np.int64]
     quasi: NDArray[np.float64]
     suppressed: NDArray[np.int64]
@@ -255,7 +256,7 @@ def new_output(rows: int, width: int) -> Output:
         ids=np.zeros((rows, 2), np.uint64),
         boxes=np.zeros((2, rows, width)),
         starts=np.zeros(rows + 1, np.int64),
-        facts=np.zeros((rows, 3), np.int64),
+        facts=np.zeros((rows, 4), np.int64),
         members=np.zeros(rows, np.int64),
         quasi=np.zeros((rows, width)),
         suppressed=np.zeros((rows, 2), np.int64),

@@ -162,7 +162,8 @@ def _publish(state: State, out: Output, members: NDArray[np.int64], box: NDArray
     copy(out.boxes[0, cluster], box[0])
     copy(out.boxes[1, cluster], box[1])
     out.ids[cluster, ID], out.ids[cluster, PARENT] = word(out), 0
-    out.facts[cluster, 0], out.facts[cluster, 1], out.facts[cluster, 2] = 0, behind, reached
+    out.facts[cluster, 0], out.facts[cluster, 1] = 0, behind
+    out.facts[cluster, 2], out.facts[cluster, 3] = reached, NONE
     out.meta[CLUSTERS] += 1
     out.starts[out.meta[CLUSTERS]] = out.meta[ROWS]
 

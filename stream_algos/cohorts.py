@@ -476,6 +476,7 @@ class Cohorts(CohortMemory, Engine):
             given_up=out.suppressed[:suppressed, 1].copy(),
             company=out.facts[:clusters, 1].copy(),
             parents=out.ids[:clusters, PARENT].copy(),
+            entries=out.facts[:clusters, 3].copy(),
         )
         self._require(release, out.quasi[:rows])
         return release

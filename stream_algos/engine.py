@@ -129,6 +129,8 @@ class Release:
     """Persons that stand behind each cluster, with rows in it or without; -1 where only its own rows do."""
     parents: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     """Id of the cluster whose persons published together before these did; 0 for none."""
+    entries: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    """Where the engine's `Memory` had the box of each cluster when it was decided; -1 where it did not."""
 
     def __post_init__(self) -> None:
         for name, count, missing in (
@@ -136,6 +138,7 @@ class Release:
             ("given_up", len(self.suppressed), np.int64(-1)),
             ("company", len(self.ids), np.int64(-1)),
             ("parents", len(self.ids), np.uint64(0)),
+            ("entries", len(self.ids), np.int64(-1)),
         ):
             if len(getattr(self, name)) != count:
                 object.__setattr__(self, name, np.full(count, missing))
@@ -215,6 +218,7 @@ class Release:
             given_up=nothing,
             company=self.company[clusters],
             parents=self.parents[clusters],
+            entries=self.entries[clusters],
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,15 @@ class Terms:
         return None
 
 
+class PublishedWith(NamedTuple):
+    """What clusters have in common that are published with the same entry of a memory, until it changes."""
+
+    ids: NDArray[np.uint64]
+    parents: NDArray[np.uint64]
+    lo: NDArray[np.float64]
+    hi: NDArray[np.float64]
+
+
 class Memory(ABC):
     """Tables of what is known of persons, whose entries keep their numbers. They hold values: a secret.
 
@@ -85,6 +94,10 @@ class Memory(ABC):
     @abstractmethod
     def parents(self) -> NDArray[np.uint64]:
         """Ids of all boxes that one of a later release may come after: as its parent, or before that."""
+
+    @abstractmethod
+    def boxes(self, entries: NDArray[np.int64]) -> PublishedWith:
+        """What is published with these entries now, as `Release.entries` names them."""
 
     @abstractmethod
     def rest(self) -> Snapshot:

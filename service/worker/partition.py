@@ -136,11 +136,12 @@ class InputPartition:
 
     def resume(self) -> None:
         """All rows are back: let the engine go on where its snapshot was taken."""
-        if self._state.engine is not None:
-            if self._memory is not None:
-                self._memory.recall(self._state.engine, self.rows.batch(0))
-            else:
-                self.engine.restore(self._state.engine, self.rows.batch(0))
+        engine, waiting = self._state.engine, self.rows.batch(0)
+        if engine is not None and self._memory is not None:
+            self._memory.recall(engine, waiting)
+            self._state = replace(self._state, decisions=self._memory.completed(self._owed))
+        elif engine is not None:
+            self.engine.restore(engine, waiting)
         ids, lo, hi = self.engine.reusable()
         left = ~np.isin(ids, np.concatenate([self._owed.ids[~self._owed.reused], self._state.withheld]))
         self._published = PublishedBoxes(len(self.schema.quasi))
@@ -262,6 +263,7 @@ class InputPartition:
             came = self.rows.batch(int(np.searchsorted(self.rows.positions, self._state.position)))
             self._memory.followed.passed(published.clusters, came, np.concatenate([pending, decisions.members]))
             memory = self._memory.durable.erased() if end == "forget" else self._memory.durable.write(sequence)
+            decisions = self._memory.referring(decisions)
         state = replace(
             self._state,
             sequence=sequence,

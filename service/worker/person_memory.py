@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +70,28 @@ class PersonMemory:
     def recall(self, rest: Snapshot, rows: Batch) -> None:
         """Let the engine go on with what was read, the rest of its state, and rows that wait."""
         self._engine.recall(rest, rows)
+
+    def referring(self, decisions: Release) -> Release:
+        """Decisions to be kept. Those name an entry whose box stands there as it was decided; others bring their own.
+
+        A box that has grown since is another one.
+        """
+        first, of = decisions.distinct
+        named = decisions.entries[first] >= 0
+        own, there = first[named], self._engine.boxes(decisions.entries[first[named]])
+        same = (there.ids == decisions.ids[own]) & (there.parents == decisions.parents[own])
+        named[named] = same & (there.lo == decisions.lo[own]).all(axis=1) & (there.hi == decisions.hi[own]).all(axis=1)
+        return replace(decisions, entries=np.where(named, decisions.entries[first], -1)[of])
+
+    def completed(self, decisions: Release) -> Release:
+        """Decisions that were kept, with the boxes of the entries that they name."""
+        named = np.flatnonzero(decisions.entries >= 0)
+        there = self._engine.boxes(decisions.entries[named])
+        if not np.array_equal(there.ids, decisions.ids[named]):
+            raise GuaranteeError("a decision names a box that is not remembered")
+        parents, lo, hi = decisions.parents.copy(), decisions.lo.copy(), decisions.hi.copy()
+        parents[named], lo[named], hi[named] = there.parents, there.lo, there.hi
+        return replace(decisions, parents=parents, lo=lo, hi=hi)
 
     def retired(self) -> NDArray[np.uint64]:
         """Ids of boxes with which the engine has decided nothing since the last commit, though it might have before."""

@@ -22,7 +22,9 @@ from stream_algos import Release, Snapshot, Terms
 _DECISIONS = [part.name for part in fields(Release) if part.name not in {"decided", "given_up"}]
 """What is kept of a decision. When it was made is of no use once it is."""
 _OUTLIVED = ("outlived.ids", "outlived.lo", "outlived.hi")
-_OF_BOXES = ("ids", "lo", "hi", "parents")
+_REMEMBERED = ("lo", "hi", "parents")
+"""What is not repeated of a box that stands in the memory beside the state, at the entry that a decision names."""
+_OF_BOXES = ("ids", "entries", *_REMEMBERED)
 """What decisions with the same id and box have in common."""
 
 
@@ -156,13 +158,22 @@ def _decisions(decisions: Release) -> dict[str, NDArray[Any]]:
     """Decisions as they are written: a box that many of them have, once, and who has it by its number."""
     columns = {name: getattr(decisions, name) for name in _DECISIONS}
     first, box = decisions.distinct
-    shared = np.array_equal(decisions.parents[first][box], decisions.parents)
+    shared = all(np.array_equal(columns[name][first][box], columns[name]) for name in ("parents", "entries"))
     if shared and len(first) < len(decisions):
         columns |= {name: columns[name][first] for name in _OF_BOXES} | {"box": box.astype(np.int32)}
+    own = columns["entries"] < 0
+    columns |= {name: columns[name][own] for name in _REMEMBERED}
     return {f"decisions.{name}": column for name, column in columns.items()}
 
 
 def _decided(columns: dict[str, NDArray[Any]]) -> Release:
+    """Decisions as they were written; boxes that stand elsewhere are no numbers, and so are never published."""
+    if "entries" in columns:  # not in records of version 0.1
+        own = columns["entries"] < 0
+        for name in _REMEMBERED:
+            there, missing = columns[name], 0 if name == "parents" else np.nan
+            columns[name] = np.full((len(own), *there.shape[1:]), missing, there.dtype)
+            columns[name][own] = there
     box = columns.pop("box", None)
     if box is not None:
         columns |= {name: columns[name][box] for name in _OF_BOXES}

@@ -12,7 +12,7 @@ from service.worker import followed as followed_module
 from service.worker.followed import FollowedPersons
 from service.worker.sealing import add_key
 from stream_algos import Batch, Cohorts, Release
-from tests.service.worker.test_remembered_persons import K, Quarter, closing  # noqa: F401 - closes what tests open
+from tests.service.worker.quarter import K, Quarter
 
 
 class Alike:

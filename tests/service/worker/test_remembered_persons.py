@@ -1,18 +1,15 @@
 """A worker that remembers people: whatever happens to it, the attacker who ties rows together finds k persons."""
 
-import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 import pytest
 
 from microdata import Number, PersonSource
-from privacy.over_time import Sightings, candidates
-from service.kafka import AbortableError, Partition, UnclearError
+from service.kafka import AbortableError, UnclearError
 from service.settings import SettingsError
 from service.worker import followed, partition
 from service.worker import memory as memory_module
@@ -27,116 +24,9 @@ from service.worker.state import State
 from service.worker.topics import TopicError, prepare
 from stream_algos import Castle, Cohorts
 from tests.service.worker.paper_kafka import Paper
+from tests.service.worker.quarter import ASKED, MEMORY, STATES, K, Quarter
 from tests.service.worker.test_crashes import SCHEMA
 from tests.service.worker.test_cycle import RAW, STATE, Hall
-
-MEMORY = Partition("portcullis.safe.memory", 0)
-STATES = Partition(STATE, 0)
-K = 3
-ASKED: dict[str, Any] = {"k": K, "founders": 2 * K, "delay": {"tuples": 40}, "company": "standing"}
-
-
-@pytest.fixture(autouse=True)
-def closing() -> Iterator[None]:
-    """Close every worker, also those of a test that fails."""
-    yield
-    while Quarter.open:
-        Quarter.open.pop().hall.worker.close()
-
-
-@pytest.fixture
-def key_file(tmp_path: Path) -> Path:
-    add_key(tmp_path / "keys.json")
-    return tmp_path / "keys.json"
-
-
-class Quarter:
-    """People who come back, a worker that takes their events, and what an attacker knows of them."""
-
-    open: ClassVar[list[Any]] = []
-
-    def __init__(self, key_file: Path, paper: Any = None, seed: int = 1, persons: int = 60, **asked: Any) -> None:
-        self.hall = Hall(paper=paper, kind=Cohorts, settings={"key_file": key_file}, **{**ASKED, **asked})
-        self.random = np.random.default_rng(seed)
-        self.values = np.stack([self.random.integers(0, 100, persons), self.random.integers(0, 3, persons)], axis=1)
-        self.seen: list[tuple[int, int, int]] = []
-        self.open.append(self)
-
-    @property
-    def paper(self) -> Any:
-        return self.hall.paper
-
-    def come(self, count: int, moving: float = 0.02, among: slice = slice(None)) -> None:
-        persons = np.arange(len(self.values))[among]
-        for person in self.random.choice(persons, count).tolist():
-            if self.random.random() < moving:
-                self.values[person, 0] = self.random.integers(0, 100)
-            self.bring(person)
-
-    def bring(self, person: int) -> None:
-        age, city = self.values[person].tolist()
-        item = "xy"[int(self.random.integers(2))]
-        trace = len(self.paper.logs[RAW])
-        self.seen.append((person, age, city))
-        fields = {"who": f"p{person}", "age": age, "city": "abc"[city], "item": item, "trace": trace}
-        self.hall.feed((None, json.dumps(fields).encode()))
-
-    def published(self) -> Any:
-        """Position and box of every row that left."""
-        rows, lo, hi, items = [], [], [], []
-        for message in self.hall.output():
-            age, city = message["generalization"]["age"], message["generalization"]["city"]
-            ages = age if isinstance(age, list) else [age, age]
-            cities = (0, 2) if city not in "abc" else ("abc".index(city),) * 2
-            for row in message["rows"]:
-                rows.append(row["trace"])
-                lo.append((ages[0], cities[0]))
-                hi.append((ages[1], cities[1]))
-                items.append((message["cluster"], row["item"]))
-        return np.array(rows), np.array(lo, float), np.array(hi, float), items
-
-    def least(self) -> int:
-        """The fewest persons who lie in all boxes of somebody."""
-        rows, lo, hi, _ = self.published()
-        assert len(rows) == len(set(rows.tolist())), "released once"
-        seen = np.array(self.seen)
-        sightings = Sightings(np.arange(len(seen)), seen[:, 0], seen[:, 1:].astype(float))
-        _, left = candidates(sightings, rows, seen[rows, 0], lo, hi)
-        return int(left.min())
-
-    def restart(self) -> None:
-        """As a new process does: nothing is in memory."""
-        self.hall.worker._owned.discard()
-        self.hall.worker._owned._left.clear()
-
-    def compact(self) -> None:
-        """What a broker does to a compacted topic."""
-        log = self.paper.logs[MEMORY]
-        latest = {key: number for number, (key, _) in enumerate(log)}
-        self.paper.gone |= {(MEMORY, number) for number, (key, _) in enumerate(log) if latest[key] != number}
-        self.paper.gone |= {(MEMORY, number) for number, (_, value) in enumerate(log) if value is None}
-
-    def known(self) -> Any:
-        status = self.hall.worker.metrics.status()
-        assert not status["stopped"], status["stopped"]
-        (own,) = self.hall.worker._owned.running.values()
-        return own.engine.status()
-
-    def stopped(self) -> str:
-        self.hall.cycle()
-        (reason,) = self.hall.worker.metrics.status()["stopped"].values()
-        return str(reason)
-
-
-@pytest.fixture
-def quarter(key_file: Path) -> Quarter:
-    """A worker that knows people."""
-    quarter = Quarter(key_file)
-    quarter.hall.cycle()
-    for _ in range(6):
-        quarter.come(40)
-        quarter.hall.cycle()
-    return quarter
 
 
 @pytest.mark.parametrize("company", ["standing", "present"])
