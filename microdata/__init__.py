@@ -25,6 +25,7 @@ from microdata.files import OnRefused, read_batches, read_table, table_from_fram
 from microdata.generalizations import boxes_from, generalizations
 from microdata.geometry import Geometry, box_loss, geometry, range_loss, widened_range
 from microdata.hierarchy import Hierarchy
+from microdata.id_table import IdTable
 from microdata.loss import (
     SquaredError,
     Squares,
@@ -70,6 +71,7 @@ __all__ = [
     "GuaranteeError",
     "Hierarchy",
     "HierarchyError",
+    "IdTable",
     "InfeasibleError",
     "Number",
     "OnRefused",

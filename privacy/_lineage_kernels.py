@@ -14,55 +14,14 @@ VALUE, NEXT, OWNER = range(3)
 
 
 @kernel
-def spot_of(table: NDArray[np.int32], ids: NDArray[np.uint64], number: np.uint64) -> int:
-    """Where in the table the box of this id is, or would be; the table is never full."""
-    mask = np.uint64(len(table) - 1)
-    mixed = number * np.uint64(0x9E3779B97F4A7C15)
-    spot = (mixed ^ (mixed >> np.uint64(32))) & mask
-    while table[spot] != NONE and ids[table[spot]] != number:
-        spot = (spot + np.uint64(1)) & mask
-    return int(spot)
-
-
-@kernel
-def places_of(table: NDArray[np.int32], ids: NDArray[np.uint64], numbers: NDArray[np.uint64]) -> NDArray[np.int32]:
-    """The box of each id, NONE where nobody knows it."""
-    places = np.empty(len(numbers), np.int32)
-    for place, number in enumerate(numbers):
-        places[place] = table[spot_of(table, ids, number)]
-    return places
-
-
-@kernel
-def add_boxes(
-    table: NDArray[np.int32],
-    ids: NDArray[np.uint64],
-    above: NDArray[np.int32],
-    enough: NDArray[np.bool_],
-    known: int,
-    numbers: NDArray[np.uint64],
-    parents: NDArray[np.uint64],
-) -> int:
-    """Know these boxes, and those before them (0 for none); how many are known then. There is room for all of them.
-
-    What is enough for a box is enough for those that come after it.
-    """
-    for place in range(len(numbers)):
-        own = NONE
-        for number in (parents[place], numbers[place]):
-            before = own
-            own = NONE
-            if number == 0:
-                continue
-            spot = spot_of(table, ids, number)
-            if table[spot] == NONE:
-                table[spot], ids[known], above[known], enough[known] = known, number, NONE, False
-                known += 1
-            own = table[spot]
-        if own != NONE:
-            above[own] = before
-            enough[own] |= before != NONE and enough[before]
-    return known
+def inherit(
+    above: NDArray[np.int32], enough: NDArray[np.bool_], boxes: NDArray[np.int32], before: NDArray[np.int32]
+) -> None:
+    """These boxes come after those before them (NONE for none); what is enough for a box is so for those after it."""
+    for place in range(len(boxes)):
+        box = boxes[place]
+        above[box] = before[place]
+        enough[box] |= before[place] != NONE and enough[before[place]]
 
 
 @kernel
@@ -167,10 +126,3 @@ def link(lists: NDArray[np.int32], entries: NDArray[np.int32], used: int) -> Non
     for entry in range(used):
         owner = entries[entry, OWNER]
         entries[entry, NEXT], lists[owner] = lists[owner], entry
-
-
-@kernel
-def fill_table(table: NDArray[np.int32], ids: NDArray[np.uint64], known: int) -> None:
-    """Put the boxes that are known into a table that is empty."""
-    for box in range(known):
-        table[spot_of(table, ids, ids[box])] = box

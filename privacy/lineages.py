@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Schema
+from microdata import IdTable, Schema
 from privacy import _lineage_kernels as kernels
 from privacy._lineage_kernels import NONE, OWNER
 from privacy.model import Groups, Histogram
@@ -24,16 +24,15 @@ class Lineages:
 
     def __init__(self, schema: Schema) -> None:
         self._attributes = schema.sensitive
-        self._known = self._used = 0
-        """Boxes, and entries of values."""
+        self._used = 0
+        """Entries of values."""
         self._most = 0
         """The largest value."""
-        self._table = np.full(2 * _LEAST, NONE, np.int32)
-        self._ids = np.zeros(_LEAST, np.uint64)
-        self._above = np.full(_LEAST, NONE, np.int32)
-        self._enough = np.zeros(_LEAST, np.bool_)
+        self._boxes = IdTable()
+        self._above = np.full(self._boxes.room, NONE, np.int32)
+        self._enough = np.zeros(self._boxes.room, np.bool_)
         """Of boxes: what left with them, or before, is enough for all that is asked, whatever is added."""
-        self._lists = np.full(_LEAST * len(schema.sensitive), NONE, np.int32)
+        self._lists = np.full(self._boxes.room * len(schema.sensitive), NONE, np.int32)
         self._entries = np.zeros((_LEAST, 3), np.int32)
         self._counts = np.zeros(_LEAST, np.int64)
 
@@ -45,9 +44,12 @@ class Lineages:
         sensitive: NDArray[np.int32],
     ) -> None:
         """Rows with these values leave; `boxes` says for each of them which entry of `ids` it leaves with."""
-        self._make_room(self._known + 2 * len(ids))
-        boxes_known = (self._table, self._ids, self._above, self._enough, self._known)
-        self._known = kernels.add_boxes(*boxes_known, ids, parents)
+        follow = parents != 0
+        before = np.full(len(ids), NONE, np.int32)
+        before[follow] = self._boxes.add(parents[follow])
+        own = self._boxes.add(ids)
+        self._make_room()
+        kernels.inherit(self._above, self._enough, own, before)
         self._count(ids, boxes, sensitive, 1)
 
     def take_back(self, ids: NDArray[np.uint64], boxes: NDArray[np.integer], sensitive: NDArray[np.int32]) -> None:
@@ -59,33 +61,33 @@ class Lineages:
 
         The same holds for boxes that come after them. Very many rows leave, and nearly all of them with such boxes.
         """
-        places = self._places(ids)
+        places = self._boxes.find(ids)
         self._enough[places[places != NONE]] = True
 
     def keep(self, ids: NDArray[np.uint64]) -> None:
         """Forget everything but these boxes and those before them: nothing leaves with the others any more."""
-        wanted = self._places(ids)
-        kept = kernels.mark_above(self._above[: self._known], wanted[wanted != NONE])
+        wanted = self._boxes.find(ids)
+        known = len(self._boxes)
+        kept = kernels.mark_above(self._above[:known], wanted[wanted != NONE])
         place = np.append(np.cumsum(kept) - 1, NONE).astype(np.int32)  # NONE stays what it is
-        self._ids, above = self._ids[: self._known][kept], place[self._above[: self._known][kept]]
-        self._enough = self._enough[: self._known][kept]
+        self._above, self._enough = place[self._above[:known][kept]], self._enough[:known][kept]
         entries, width = self._entries[: self._used], len(self._attributes)
         stay = kept[entries[:, OWNER] // width] if width else np.zeros(0, bool)
         entries, self._counts = entries[stay], self._counts[: self._used][stay]
         if width:
             entries[:, OWNER] = place[entries[:, OWNER] // width] * width + entries[:, OWNER] % width
-        self._known, self._used = len(self._ids), len(entries)
-        self._above, self._entries = above, entries
-        self._lists = np.full(self._known * width, NONE, np.int32)
+        self._boxes = IdTable(self._boxes.ids[kept])
+        self._entries, self._used = entries, len(entries)
+        self._lists = np.full(len(self._boxes) * width, NONE, np.int32)
         kernels.link(self._lists, self._entries, self._used)
-        self._fill_table(_LEAST)
+        self._make_room()
 
     def groups(self, ids: NDArray[np.uint64], company: NDArray[np.int64], persons: NDArray[np.int64]) -> Groups:
         """All that ever left with each of these boxes and those before it, as classes.
 
         `company` stands behind them; of so many distinct `persons` rows leave with each of them now.
         """
-        boxes, above, width = self._places(ids), self._above[: self._known], len(self._attributes)
+        boxes, above, width = self._boxes.find(ids), self._above[: len(self._boxes)], len(self._attributes)
         histograms = []
         for place, attribute in enumerate(self._attributes):
             starts, values, counts = kernels.gather(
@@ -104,7 +106,7 @@ class Lineages:
         width = len(self._attributes)
         if not width:
             return
-        owners = self._places(ids)[boxes]
+        owners = self._boxes.find(ids)[boxes]
         counted = ~self._enough[owners]
         owners, boxes, sensitive = owners[counted], boxes[counted], sensitive[counted]
         if self._used + len(boxes) * width > len(self._counts):
@@ -124,22 +126,12 @@ class Lineages:
                 turn,
             )
 
-    def _places(self, ids: NDArray[np.uint64]) -> NDArray[np.int32]:
-        return kernels.places_of(self._table, self._ids, ids)
-
-    def _make_room(self, boxes: int) -> None:
-        if boxes <= len(self._ids):
-            return
-        room = boxes + self._known // 2
-        self._ids = _grown(self._ids, room, 0)
-        self._above = _grown(self._above, room, NONE)
-        self._enough = _grown(self._enough, room, 0)
-        self._lists = _grown(self._lists, room * len(self._attributes), NONE)
-        self._fill_table(room)
-
-    def _fill_table(self, room: int) -> None:
-        self._table = np.full(2 << max(room, len(self._ids), 1).bit_length(), NONE, np.int32)
-        kernels.fill_table(self._table, self._ids, self._known)
+    def _make_room(self) -> None:
+        room = self._boxes.room
+        if room > len(self._above):
+            self._above = _grown(self._above, room, NONE)
+            self._enough = _grown(self._enough, room, 0)
+            self._lists = _grown(self._lists, room * len(self._attributes), NONE)
 
 
 def _grown(array: NDArray[Any], size: int, empty: int) -> NDArray[Any]:

@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import Schema
-from service.worker._published_kernels import are_in, put
+from microdata import IdTable, Schema
 from stream_algos import Columns, Release, Room
 
 TABLE = "published"
@@ -29,20 +28,19 @@ class PublishedValues:
         self._ids = np.empty((_LEAST, 2), np.uint64)
         self._sensitive = np.empty((_LEAST, len(schema.sensitive)), np.int32)
         self._size = self._kept = 0
-        self._left = np.zeros(2 * _LEAST, np.uint64)
+        self._left = IdTable()
         """Boxes that something has left with."""
-        self._boxes = 0
 
     def add(self, clusters: Release, sensitive: NDArray[np.int32]) -> None:
         """Rows with these values leave with these clusters."""
         cluster = clusters.cluster_of()
         ids, parents = clusters.ids[cluster], clusters.parents[cluster]
-        rows = np.flatnonzero(~are_in(self._left, ids))
-        follows = are_in(self._left, parents[rows])
+        rows = np.flatnonzero(self._left.find(ids) == IdTable.NONE)
+        follows = self._left.find(parents[rows]) != IdTable.NONE
         # Of boxes that follow one: the first row. Of the others: a row of each value.
         told = np.where(follows[:, np.newaxis], 0, sensitive[rows]).astype(np.uint64)
         new = rows[np.sort(np.unique(np.column_stack([ids[rows], told]), axis=0, return_index=True)[1])]
-        self._note(ids[new])
+        self._left.add(ids[new])
         end = self._size + len(new)
         if end > len(self._ids):
             more = end + end // 2 - len(self._ids)
@@ -52,19 +50,10 @@ class PublishedValues:
         self._sensitive[self._size : end] = sensitive[new]
         self._size = end
 
-    def _note(self, ids: NDArray[np.uint64]) -> None:
-        """Something has left with these boxes."""
-        if 2 * (self._boxes + len(ids)) > len(self._left):
-            known = self._left[self._left != 0]
-            self._left = np.zeros(1 << (2 * (len(known) + len(ids))).bit_length(), np.uint64)
-            put(self._left, known)
-            self._boxes = len(known)
-        self._boxes += put(self._left, ids)
-
     def recall(self, entries: Room) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int32]]:
         """Know these entries again: their boxes, those before them, and values."""
         self._ids, self._sensitive, self._size = entries["ids"][:], entries["sensitive"][:], len(entries["ids"])
-        self._note(np.unique(self._ids[:, 0]))
+        self._left.add(np.unique(self._ids[:, 0]))
         self.kept()
         return self._ids[:, 0], self._ids[:, 1], self._sensitive
 

@@ -62,7 +62,7 @@ def test_what_left_takes_no_memory_again() -> None:
     for turn in range(20):
         published.add(clusters_of(boxes, 0 * boxes), np.full((len(boxes), 1), turn % 3, np.int32))
     assert published.sizes() == {"published": len(boxes)}
-    assert len(published._left) < 8 * len(boxes)
+    assert published._left.room < 2 * len(boxes)
 
 
 @given(st.integers(0, 2**32))

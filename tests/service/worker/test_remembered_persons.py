@@ -64,7 +64,7 @@ def test_the_attack_fails_over_restarts_compaction_and_small_pages(
     (own,) = quarter.hall.worker._owned.running.values()
     assert own._gate._lineages is not None
     if company == "present":  # of classes that have left nothing stays
-        assert own._gate._lineages._known < 40 < len({cluster for cluster, _ in items})
+        assert len(own._gate._lineages._boxes) < 40 < len({cluster for cluster, _ in items})
     # The topic is as large as what is remembered, however long it ran.
     quarter.compact()
     live = len(quarter.paper.logs[MEMORY]) - sum(place == MEMORY for place, _ in quarter.paper.gone)
@@ -320,7 +320,7 @@ def test_the_gate_knows_after_a_restart_which_values_have_left(key_file: Path) -
     boxes = {number for number, _ in rows}
     assert own._gate._lineages is not None
     values, _, whose = own._gate._lineages._entries[: own._gate._lineages._used].T
-    ids = own._gate._lineages._ids[whose].tolist()
+    ids = own._gate._lineages._boxes.ids[whose].tolist()
     known = {
         box: {value for one, value in zip(ids, values.tolist(), strict=True) if one == int(box, 16)} for box in boxes
     }
