@@ -87,7 +87,9 @@ class JsonCodec:
 
     def _events(self, batch: Records, rows: NDArray[np.int64], columns: Mapping[str, pa.Array]) -> Events:
         """The events at these places of the batch, of which these are the columns."""
-        keys = [batch.keys[row] for row in rows.tolist()] if self._by_key else None
+        keys = None
+        if self._by_key:
+            keys = batch.keys if len(rows) == len(batch.keys) else [batch.keys[row] for row in rows.tolist()]
         fields = {name: [columns[name]] for name in self._encoded.fields()}
         offsets = batch.offsets[rows]
         encoded = encode_layers(self._encoded, fields, len(rows), keys, person_key=self._person_key, positions=offsets)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from microdata import IdTable
 from stream_algos import Batch, Memory, Release
 
 _PERSONS = 8
@@ -116,19 +117,25 @@ class FollowedPersons:
         self._turn(came)
 
     def _saw(self, came: Batch, new: NDArray[np.int64], waiting: NDArray[np.int64]) -> None:
-        codes, values = _first_values(came, new)
+        # Very many come, and few of them lie where one of these persons may be.
+        near = np.concatenate([came.persons[_within(one.lo, one.hi, came.quasi)] for one in self._persons])
+        codes, values = _first_values(came, new[_are_among(new, near)])
         for person in self._persons:
             person.joined(codes, values)
-        seen = came.take(np.isin(came.persons, np.concatenate([one.others for one in self._persons])))
-        still = set(waiting.tolist())
+        seen = came.take(_are_among(came.persons, np.concatenate([one.others for one in self._persons])))
         for person in self._persons:
             person.saw(seen)
+        still = set(waiting[_are_among(waiting, self._waiting())].tolist())
+        for person in self._persons:
             person.waiting = {place: then for place, then in person.waiting.items() if place in still}
+
+    def _waiting(self) -> NDArray[np.int64]:
+        """Positions of rows of those who are followed that have not left yet."""
+        return np.array([place for one in self._persons for place in one.waiting], np.int64)
 
     def _of(self, decisions: Release) -> list[tuple[_Person, list[tuple[int, int]]]]:
         """Of each person whose rows are in decisions: their clusters and positions, in the order of these."""
-        ours = np.array([place for one in self._persons for place in one.waiting], np.int64)
-        index = np.flatnonzero(np.isin(decisions.members, ours))
+        index = np.flatnonzero(_are_among(decisions.members, self._waiting()))
         index = index[np.argsort(decisions.members[index])]
         found = list(zip(decisions.cluster_of()[index].tolist(), decisions.members[index].tolist(), strict=True))
         return [(one, [pair for pair in found if pair[1] in one.waiting]) for one in self._persons]
@@ -161,6 +168,22 @@ class FollowedPersons:
 
 def _first_values(came: Batch, new: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Of persons who came for the first time: codes, and the values of their first row."""
-    rows = came.take(np.isin(came.persons, new))
+    rows = came.take(_are_among(came.persons, new))
     codes, first = np.unique(rows.persons, return_index=True)
     return codes, rows.quasi[first]
+
+
+def _are_among(many: NDArray[np.int64], few: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether each of very many numbers is one of a few."""
+    table = IdTable()
+    table.add(few.view(np.uint64))
+    return np.asarray(table.find(many.view(np.uint64)) != IdTable.NONE)
+
+
+def _within(lo: NDArray[np.float64], hi: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Which of very many rows lie in a box: what is left after each attribute is little."""
+    left = np.arange(len(values))
+    for attribute in range(values.shape[1]):
+        column = values[left, attribute]
+        left = left[(lo[attribute] <= column) & (column <= hi[attribute])]
+    return left

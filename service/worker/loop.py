@@ -19,7 +19,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -235,9 +235,11 @@ class Worker:
         """The engine decides in its own thread; what it decides is `fresh` until a transaction has committed it."""
         own = self._owned.running[batch.partition]
         events = self._connections.decoder.decode(batch)
-        thread = self._engines[batch.partition.number % len(self._engines)]
-        push = thread.submit(own.take, events, int(batch.offsets[-1]) + 1, self._clock())
+        push = self._thread_of(batch.partition).submit(own.take, events, int(batch.offsets[-1]) + 1, self._clock())
         self._pushes.append((batch.partition, own, push))
+
+    def _thread_of(self, partition: Partition) -> ThreadPoolExecutor:
+        return self._engines[partition.number % len(self._engines)]
 
     def _catch_up(self) -> None:
         """Wait until the engines have taken everything that was handed to them."""
@@ -298,10 +300,14 @@ class Worker:
         """What there is to settle. A partition whose state has outgrown its limit stops before any of it is decided."""
         settlements, limit = {}, self._settings.max_state_bytes
         assigned = self._connections.consumer.assignment()
-        for partition, own in list(self._owned.running.items()):
-            if partition not in assigned or not (own.dirty or end):
-                continue
-            settlement = own.settle(owed[partition], self._transactions.owner, end=end)
+        settling = {
+            partition: self._thread_of(partition).submit(self._settled, own, owed[partition], end)
+            for partition, own in self._owned.running.items()
+            if partition in assigned and (own.dirty or end)
+        }
+        wait(settling.values())
+        for partition, settled in settling.items():
+            settlement = settled.result()
             if len(settlement.record) <= limit:
                 settlements[partition] = settlement
             else:
@@ -310,6 +316,12 @@ class Worker:
                     partition, f"{partition.topic}/{partition.number}: {size}; raise it, or lower the delay"
                 )
         return settlements
+
+    def _settled(self, own: InputPartition, owed: Departure, end: Ending | None) -> Settlement:
+        """In the thread of its engine, as much of it is made smaller and sealed, which holds no lock."""
+        settlement = own.settle(owed, self._transactions.owner, end=end)
+        _ = settlement.record
+        return settlement
 
     def _remember(self, settlements: Mapping[Partition, Settlement]) -> None:
         now = self._clock()

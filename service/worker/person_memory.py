@@ -81,7 +81,9 @@ class PersonMemory:
         own, there = first[named], self._engine.boxes(decisions.entries[first[named]])
         same = (there.ids == decisions.ids[own]) & (there.parents == decisions.parents[own])
         named[named] = same & (there.lo == decisions.lo[own]).all(axis=1) & (there.hi == decisions.hi[own]).all(axis=1)
-        return replace(decisions, entries=np.where(named, decisions.entries[first], -1)[of])
+        referring = replace(decisions, entries=np.where(named, decisions.entries[first], -1)[of])
+        referring.__dict__["distinct"] = first, of  # the same ids and boxes: it need not be found out again
+        return referring
 
     def completed(self, decisions: Release) -> Release:
         """Decisions that were kept, with the boxes of the entries that they name."""

@@ -99,12 +99,13 @@ class Transactions:
         ]
         try:
             producer.begin()
-            for settlement in settlements.values():
+            # Before the rest, which is much more: so that it is not waited for as well.
+            settled = self._remember(producer, settlements, tick)
+            for settlement in settled.values():
                 for number, values in settlement.published.messages.items():
                     producer.produce(Partition(stream.output, number), values, timestamp_ms=tick)
             if letters and stream.dead_letters is not None:
                 producer.produce(Partition(stream.dead_letters, 0), letters, timestamp_ms=tick)
-            settled = self._remember(producer, settlements, tick)
             states = {place: Partition(stream.state_topic, place.number) for place in settled}
             written = producer.produce_and_wait(
                 {states[place]: (str(place.number).encode(), one.record) for place, one in settled.items()}, tick
