@@ -65,7 +65,7 @@ class Memory(ABC):
     """Tables of what is known of persons, whose entries keep their numbers. They hold values: a secret.
 
     An engine that `remembers` has them beside its snapshot, so that whoever keeps them writes only what has changed.
-    What they leave out is in `rest`, which holds no value of a person.
+    What they leave out is in `rest`, which may hold boxes that nobody has seen: a secret too.
     """
 
     loose: ClassVar[frozenset[str]] = frozenset()

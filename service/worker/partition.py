@@ -138,7 +138,7 @@ class InputPartition:
         """All rows are back: let the engine go on where its snapshot was taken."""
         engine, waiting = self._state.engine, self.rows.batch(0)
         if engine is not None and self._memory is not None:
-            self._memory.recall(engine, waiting)
+            self._memory.recall(engine, self._state.sequence, waiting)
             self._state = replace(self._state, decisions=self._memory.completed(self._owed))
         elif engine is not None:
             self.engine.restore(engine, waiting)
@@ -268,8 +268,8 @@ class InputPartition:
             self._state,
             sequence=sequence,
             position=self.position,
-            engine=None if end else self._snapshot(),
-            legacy=Legacy(self._memory.terms, self._memory.rest()) if end == "keep" and self._memory else None,
+            engine=None if end else self._snapshot(sequence),
+            legacy=Legacy(self._memory.terms, self._memory.rest(sequence)) if end == "keep" and self._memory else None,
             pending=pending,
             decisions=decisions,
             needed_from=self._oldest(pending, decisions),
@@ -282,9 +282,9 @@ class InputPartition:
         )
         return Settlement(published, tuple(self._refused), state, memory)
 
-    def _snapshot(self) -> Snapshot:
+    def _snapshot(self, sequence: int) -> Snapshot:
         """Without what is remembered of persons, which is written elsewhere."""
-        return self.engine.snapshot() if self._memory is None else self._memory.rest()
+        return self.engine.snapshot() if self._memory is None else self._memory.rest(sequence)
 
     def _totals_with(self, published: Departure) -> dict[str, int]:
         clusters, totals = published.clusters, Counter(self.totals)

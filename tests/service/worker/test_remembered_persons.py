@@ -118,10 +118,65 @@ def test_nothing_of_a_person_can_be_read_without_the_key(quarter: Quarter, key_f
     content, _ = keys.open(value, MEMORY, key)
     _, arrays = unpack(content)
     column = arrays["persons.values"].astype(float).tobytes()
-    everything = b"".join(values) + b"".join(value for _, value in quarter.paper.logs[STATES])
     assert column[:64] in b"".join(array.tobytes() for array in arrays.values())
-    assert column[:64] not in everything
+    assert column[:64] not in b"".join(values) + read_by_anybody(quarter)
+    assert content not in b"".join(values), "sealed, and not only made smaller"
     assert b"p1" not in key
+
+
+def read_by_anybody(quarter: Quarter) -> bytes:
+    """All that stands in the state topic."""
+    records = [unpack(value)[1] for _, value in quarter.paper.logs[STATES]]
+    return b"".join(array.tobytes() for arrays in records for array in arrays.values())
+
+
+@pytest.mark.parametrize("company", ["standing", "present"])
+def test_no_number_in_a_state_is_a_value_but_of_what_is_decided_or_published(key_file: Path, company: str) -> None:
+    quarter = Quarter(key_file, company=company, founders=K)
+    quarter.hall.cycle()
+    for turn in range(6):
+        quarter.come(40, moving=0.2, among=slice(0, 12 + 4 * turn))
+        quarter.hall.cycle()
+    kept(quarter, key_file)
+    keys, waiting, names = load_keys(key_file), 0, set[str]()
+    for _, value in quarter.paper.logs[STATES]:
+        arrays = unpack(value)[1]
+        names |= {name for name, array in arrays.items() if array.dtype.kind == "f"}
+        own = int((arrays["decisions.entries"] < 0).sum())
+        assert len(arrays["decisions.lo"]) == len(arrays["decisions.hi"]) == own
+        for whose in ("engine.", "legacy."):
+            inside = [name for name in arrays if name.startswith(whose)]
+            assert inside in ([], [whose + "sealed"])
+            for name in inside:
+                rest = unpack(keys.open(arrays[name].tobytes(), MEMORY, b"rest")[0])[1]
+                waiting += rest.get("covers", np.empty(0)).size
+    assert names <= {"clock.time", "decisions.lo", "decisions.hi", "outlived.lo", "outlived.hi"}
+    assert (waiting > 0) == (company == "present"), "what rows that wait bring is there, for who has the key"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda own: {**State.decode(own[-2][1]).engine}, "is of another cycle"),  # type: ignore[dict-item]
+        (lambda own: {"sealed": State.decode(own[-1][1]).engine["sealed"][:-1]}, "does not open"),  # type: ignore[index]
+        (lambda _: {"sealed": np.zeros(99, np.uint8)}, "no worker of this version"),
+        (lambda _: {}, "no worker of this version"),
+    ],
+)
+def test_a_state_whose_sealed_part_is_not_its_own_stops_the_partition(
+    quarter: Quarter, spoil: Any, reason: str
+) -> None:
+    quarter.come(40)
+    quarter.hall.cycle(2)
+    states = quarter.paper.logs[STATES]
+    key, value = states[-1]
+    states[-1] = (key, replace(State.decode(value), engine=spoil(states)).encode())
+    published = len(quarter.published()[0])
+    quarter.restart()
+    assert reason in quarter.stopped()
+    quarter.come(40)
+    quarter.hall.cycle(3)
+    assert len(quarter.published()[0]) == published
 
 
 def test_people_are_known_again_by_a_new_process_with_the_same_key_file(quarter: Quarter, key_file: Path) -> None:
