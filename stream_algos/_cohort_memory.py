@@ -22,7 +22,9 @@ from stream_algos._cohort_moving_kernels import enlist_all
 from stream_algos._cohort_state import (
     ABOVE,
     AFTER,
+    BEHIND,
     CODE,
+    COMPANY,
     CUT,
     EDGE,
     FREE,
@@ -49,6 +51,7 @@ from stream_algos._cohort_state import (
     PARENT,
     PERSON,
     PERSONS,
+    PLACE,
     POOLED,
     POOLED_PERSONS,
     POSITION,
@@ -384,9 +387,10 @@ class CohortMemory(Memory):
         likely = np.flatnonzero(np.isin(known["tag"][:, CODE], persons[:, CODE]) & (role != GONE))
         wanted = set(map(tuple, persons.tolist()))
         numbers = likely[[tuple(tag) in wanted for tag in known["tag"][likely].tolist()]]
-        waits = np.isin(rest["slots"][:, PERSON], numbers)
-        given_up = rest["slots"][waits, POSITION]
-        rest |= {name: rest[name][~waits] for name in self._of_slots()}
+        self._bound_company(rest["slots"], known, numbers)
+        slots = rest["slots"]
+        gone = np.isin(slots[:, PERSON], numbers) | ((slots[:, PLACE] == COMPANY) & (slots[:, BEHIND] < self._rules.k))
+        rest |= {name: rest[name][~gone] for name in self._of_slots()}
         meta = rest["meta"]
         meta[KNOWN] -= len(numbers)
         meta[MEMBERS] -= (role[numbers] == MEMBER).sum()
@@ -403,7 +407,16 @@ class CohortMemory(Memory):
         others = np.union1d(self._mark.others, numbers)
         # What there was is not to come back: it would have to be read.
         self._mark = self._mark._replace(others=others, before=None)
-        return given_up
+        return slots[gone, POSITION]
+
+    def _bound_company(self, slots: NDArray[np.int64], known: Columns, erased: NDArray[np.int64]) -> None:
+        """Rows that wait for company have no more members behind them than their cohort has without the erased."""
+        role, node = known["role"].copy(), known["node"]
+        role[erased] = GONE
+        left = np.bincount(node[role == MEMBER], minlength=self.sizes()["nodes"])
+        own = node[slots[:, PERSON]]
+        bound = (slots[:, PLACE] == COMPANY) & np.isin(own, node[erased])
+        slots[bound, BEHIND] = np.minimum(slots[bound, BEHIND], left[own[bound]])
 
     def _waiting(self) -> NDArray[np.int64]:
         raise NotImplementedError

@@ -107,7 +107,8 @@ class Memory(ABC):
     def forget(self, persons: NDArray[np.int64], rows: Batch) -> NDArray[np.int64]:
         """Forget these persons, by both words of each, with all that is known of them; positions of rows given up so.
 
-        `rows` are those that wait. Whoever they were company of has less of it.
+        `rows` are those that wait. Whoever they were company of has less of it; rows that have too little are given up
+        as well. Changes count from here on, as with `kept`.
         """
 
     @abstractmethod

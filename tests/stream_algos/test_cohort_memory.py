@@ -234,6 +234,21 @@ def test_rows_of_forgotten_persons_that_wait_are_given_up() -> None:
     assert_sound(one)
 
 
+@pytest.mark.parametrize("erased", [1, 9])
+def test_rows_that_wait_for_company_are_given_up_once_erasure_takes_their_cohort_below_k(erased: int) -> None:
+    one = engine(1, k=3, tuples=9, schema=LINE, founders=3, company="present")
+    one.push(rows((1, 10), (2, 11), (3, 12), (7, 80), (8, 81), (9, 82)))
+    assert len(one.advance(19).members) == 6
+    waiting = rows((1, 10), (2, 11), (3, 12), start=20)
+    one.push(waiting)
+    given_up = one.forget(np.array([[erased, 0]]), waiting).tolist()
+    assert given_up == ([20, 21, 22] if erased == 1 else []), "another cohort has what it had"
+    late = one.advance(40)
+    assert sorted(late.members.tolist()) == ([] if erased == 1 else [20, 21, 22])
+    assert not len(one.pending())
+    assert_sound(one)
+
+
 def test_persons_who_share_the_first_word_of_their_tags_are_two() -> None:
     """A hash of 64 bits may be two persons'; of each the other word tells whose values are remembered."""
     one, keeper = engine(1, k=2, tuples=4, schema=LINE, founders=2), Keeper()
