@@ -170,7 +170,8 @@ class InputPartition:
         self.totals["suppressed"] += position - self.position
         self.position = position
         self._changed = True
-        self._decide(self.engine.advance(position - 1))
+        with self._turning():
+            self._decide(self.engine.advance(position - 1))
 
     def expire(self, now: float) -> None:
         """Decide what has waited long enough."""
@@ -183,11 +184,17 @@ class InputPartition:
             self._decide(self.engine.flush(), thin=self.thin)
 
     def forget(self, persons: NDArray[np.int64]) -> int:
-        """Forget persons, by both codes of each: how many were known. Rows of theirs that wait are suppressed."""
+        """Forget persons, by both codes of each: how many were known. Rows of theirs that wait are suppressed.
+
+        The engine counts changes from there on, so all that came before must be durable.
+        """
         if self._memory is None:
             return 0
+        if self._changed:
+            raise GuaranteeError("persons are to be forgotten in the middle of a cycle")
         known = int(self.engine.status()["persons"])
-        self.totals["suppressed"] += len(self._memory.forget(persons, self.rows.batch(0)))
+        with self._turning():
+            self.totals["suppressed"] += len(self._memory.forget(persons, self.rows.batch(0)))
         self._changed = True
         return known - int(self.engine.status()["persons"])
 

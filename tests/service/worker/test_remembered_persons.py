@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from microdata import Number, PersonSource
+from microdata import GuaranteeError, Number, PersonSource
 from service.kafka import AbortableError, UnclearError
 from service.settings import SettingsError
 from service.worker import followed, partition
@@ -469,6 +469,33 @@ def test_what_is_in_memory_of_another_cycle_or_of_a_failed_one_is_read_instead(q
         quarter.hall.worker._owned._trouble.over()
         quarter.hall.worker._poll(0.0, 1)
         (own,) = quarter.hall.worker._owned.running.values()
+
+
+def test_nobody_is_forgotten_in_the_middle_of_a_cycle(quarter: Quarter) -> None:
+    """What was touched and is not durable would be written no more."""
+    quarter.come(20)
+    assert quarter.hall.worker._take_some(0.0) == 20
+    quarter.hall.worker._catch_up()
+    (own,) = quarter.hall.worker._owned.running.values()
+    with pytest.raises(GuaranteeError, match="in the middle of a cycle"):
+        own.forget(np.array([[0, 0]]))
+    quarter.hall.cycle(3)
+    assert own.forget(np.array([[0, 0]])) == 0
+    with pytest.raises(GuaranteeError):
+        own.forget(np.array([[0, 0]]))
+
+
+@pytest.mark.parametrize("call", ["pass_over", "forget"])
+def test_an_engine_that_failed_is_not_taken_for_one_that_knows_what_is_durable(
+    quarter: Quarter, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    quarter.hall.cycle(2)
+    (own,) = quarter.hall.worker._owned.running.values()
+    assert own.durable_memory is not None
+    monkeypatch.setattr(own.engine, {"pass_over": "advance", "forget": "forget"}[call], lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        getattr(own, call)({"pass_over": own.position + 5, "forget": np.array([[0, 0]])}[call])
+    assert own.durable_memory is None
 
 
 def test_a_worker_without_its_key_refuses_to_start_and_says_how_to_make_one(tmp_path: Path) -> None:
