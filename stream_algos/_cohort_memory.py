@@ -92,8 +92,8 @@ class _Mark(NamedTuple):
     """Persons in the pool, or with rows that wait."""
     before: dict[str, Columns] | None
     """Those persons, and the pool. None: what there was then is not durable."""
-    free: bool
-    """Whether entries of persons were free."""
+    free: int
+    """The first entry of persons that was free; NONE for none."""
     swept: int
     """Who is looked at next to be forgotten."""
 
@@ -114,7 +114,9 @@ class CohortMemory(Memory):
     """What persons were before they came since the mark, the first `_came` entries."""
     _came: int
     _entered: list[NDArray[np.int64]]
-    """Where somebody may be forgotten: entries of those who came since."""
+    """Entries that were somebody else's, of those who came since; where the silent are forgotten, of all who came."""
+    _free: NDArray[np.int64]
+    """Entries of the erased when it was begun or restored, ascending: the first of them is taken first."""
     _rows: int
     """Rows that came since."""
     _room: tuple[State, dict[str, Room]]
@@ -137,8 +139,7 @@ class CohortMemory(Memory):
         _give_back(state.waits)
         state.waits[waiting] = waits
         before = {"persons": self.entries("persons", others), "pool": self.entries("pool", np.arange(size["pool"]))}
-        free = bool(meta[FREE] != NONE)
-        self._mark = _Mark(self._last, size["persons"], others, before, free, int(meta[SWEPT]))
+        self._mark = _Mark(self._last, size["persons"], others, before, int(meta[FREE]), int(meta[SWEPT]))
         self._came = self._rows = 0
         self._entered = []
 
@@ -213,11 +214,21 @@ class CohortMemory(Memory):
 
     def _note_after(self, whose: NDArray[np.int64]) -> None:
         """Rows of these have come; where somebody may be forgotten, it is looked which entries they have by now."""
-        if np.isfinite(self._rules.memory):
+        if not np.isfinite(self._rules.memory):
+            self._entered = [self._taken()]
+        else:
             entries = np.empty(len(whose), np.int64)
             look_up(self._state, whose, entries)
             self._entered.append(entries[entries != NONE])
             self._rows += len(whose)
+
+    def _taken(self) -> NDArray[np.int64]:
+        """Entries of the erased that others have got since the mark; not where the silent are forgotten as well."""
+        begin, end = (
+            len(self._free) if first == NONE else int(np.searchsorted(self._free, first))
+            for first in (self._mark.free, int(self._state.meta[FREE]))
+        )
+        return self._free[begin:end]
 
     def take_over(self, other: Memory) -> bool:
         """Whoever came, or waited, is what they were; who moved with a split is in the cohort that there was."""
@@ -240,7 +251,7 @@ class CohortMemory(Memory):
         Only the pool, and whoever was there or had rows that waited, is told beside it. None where it is not known.
         """
         mark, state = self._mark, self._state
-        if np.isfinite(self._rules.memory) or mark.free or mark.before is None:
+        if np.isfinite(self._rules.memory) or mark.before is None:
             return None
         noted, lasting = self._noted(), int(state.meta[LASTING])
         for table in (state.nodes, state.boxes, state.sizes, state.ids):
@@ -252,6 +263,7 @@ class CohortMemory(Memory):
         persons[numbers, ROLE], persons[numbers, NODE], state.tags[numbers, SEEN] = role, node, seen
         LastValues(state)[numbers] = came.values[: self._came]
         state.shown[numbers] = came.shown[: self._came]
+        persons[self._taken(), ROLE] = GONE
         late = np.flatnonzero((persons[:, ROLE] >= MEMBER) & (persons[:, NODE] >= lasting))
         while len(late):
             persons[late, NODE] = state.due[persons[late, NODE], ABOVE]
@@ -278,10 +290,14 @@ class CohortMemory(Memory):
         return PublishedWith(ids[:, ID], ids[:, PARENT], boxes[:, P_LO], boxes[:, P_HI])
 
     def newcomers(self) -> NDArray[np.int64] | None:
-        """Entries behind those that there were, unless some of these are free: then nobody knows whose they become."""
-        if np.isfinite(self._rules.memory) or self._mark.free:
+        """Of entries behind those that there were, and of erased ones that were taken.
+
+        Where the silent are forgotten nobody knows whose entries become free, and whose they were.
+        """
+        if np.isfinite(self._rules.memory):
             return None
-        return self._state.tags[self._mark.persons : self.sizes()["persons"], CODE]
+        added = np.arange(self._mark.persons, self.sizes()["persons"])
+        return self._state.tags[np.concatenate([self._taken(), added]), CODE]
 
     def alike(
         self, person: tuple[int, int], most: int
@@ -375,6 +391,7 @@ class CohortMemory(Memory):
         free = np.flatnonzero(role == GONE)
         persons[free, NEXT] = np.append(free[1:], NONE)[: len(free)]
         meta[FREE] = free[0] if len(free) else NONE
+        self._free = free
         self._last, self._since = int(rest["last"][0]), int(rest["since"][0])
         self._go_on(state, {**rest, "meta": meta}, rows)
 

@@ -224,6 +224,36 @@ def test_a_cohort_that_loses_members_to_erasure_publishes_nothing_below_k() -> N
     assert_sound(one)
 
 
+@pytest.mark.parametrize("given_up", [False, True])
+def test_who_gets_the_entry_of_somebody_erased_is_new_and_kept_or_undone(given_up: bool) -> None:
+    one, keeper = engine(1, k=2, tuples=4, schema=LINE, founders=4), Keeper()
+    one.push(rows((1, 10), (2, 11), (3, 12), (4, 13)))
+    one.advance(10)
+    keeper.keep(one)
+    one.forget(np.array([[1, 0], [3, 0], [4, 0]]), Batch.empty(LINE))
+    keeper.keep(one)
+    for person, code in enumerate((7, 8)):
+        before = known(one)
+        one.push(rows((code, 10), (2, 11), (code, 10), start=20 + 10 * person))
+        new = one.newcomers()
+        assert new is not None
+        assert new.tolist() == [code]
+        assert one.sizes()["persons"] == 4, "the entry of somebody who was erased"
+        other = twin(one, 2)
+        if given_up:
+            assert other.take_over(one)
+            other.recall(keeper.rest, Batch.empty(LINE))
+            assert known(other) == before
+            other.push(rows((code, 10), (2, 11), (code, 10), start=20 + 10 * person))
+            keeper.keep(other)
+        else:
+            keeper.keep(one)
+            keeper.recall(other, Batch.empty(LINE))
+            assert known(other) == known(one)
+        one = other
+        one.kept()
+
+
 def test_rows_of_forgotten_persons_that_wait_are_given_up() -> None:
     one = engine(1, k=3, tuples=40, schema=LINE, founders=3)
     waiting = rows((1, 10), (2, 11), (1, 12))

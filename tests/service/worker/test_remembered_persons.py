@@ -345,6 +345,9 @@ def test_a_forgotten_person_is_gone_from_the_bytes_once_they_are_compacted(quart
     anew.bring(7)
     anew.hall.cycle()
     assert anew.known()["persons"] == known["persons"] - 1, "who comes again is known anew"
+    anew.restart()
+    anew.hall.cycle()
+    assert anew.known()["persons"] == known["persons"] - 1, "and after a restart"
 
 
 def remembered(quarter: Quarter, key_file: Path) -> set[int]:
