@@ -200,7 +200,7 @@ class Cohorts(CohortMemory, Engine):
       pool of 2,048 waits for no deadline.
     - A member whose values leave the published box is dismissed, never to be counted again: their rows leave while they
       are inside. Where that costs more, the box grows instead: then rows wait until k members leave with it at once.
-    - Fewer than k members publish nothing.
+    - Fewer than k members publish nothing until others join: those who find no other cohort.
 
     That is `company: standing`. With `company: present` a row waits until its delay is over, and leaves in a class with
     rows of at least k persons: it gathers those whose cohorts' boxes enlarge its own least, and all of them leave with

@@ -224,6 +224,36 @@ def test_a_cohort_that_loses_members_to_erasure_publishes_nothing_below_k() -> N
     assert_sound(one)
 
 
+def test_a_cohort_that_lost_several_is_joined_until_it_has_k_again() -> None:
+    one, keeper = engine(1, k=3, tuples=4, schema=LINE, founders=3), Keeper()
+    one.push(rows((1, 10), (2, 11), (3, 12)))
+    one.advance(10)
+    keeper.keep(one)
+    one.forget(np.array([[2, 0], [3, 0]]), Batch.empty(LINE))
+    assert one.push(rows((4, 11), start=20)).suppressed.tolist() == [20], "two are fewer than k"
+    assert one.status()["members"] == 2
+    keeper.keep(one)
+    other = twin(one, 2)
+    keeper.recall(other, Batch.empty(LINE))
+    assert known(other) == known(one)
+    both = other.push(rows((5, 12), (6, 40), (1, 10), start=21))
+    assert sorted(both.members.tolist()) == [21, 23], "the third may leave, and so may the others"
+    assert (both.company == 3).all()
+    assert other.pending().tolist() == [22], "who is outside waits"
+    assert_sound(other)
+
+
+def test_who_finds_a_cohort_that_publishes_joins_no_silent_one() -> None:
+    one = engine(1, k=3, tuples=4, schema=LINE, founders=3)
+    one.push(rows((1, 10), (2, 11), (3, 12)))
+    one.push(rows((4, 5), (5, 6), (6, 20), start=10))
+    assert len(one.advance(20).members) == 3
+    one.forget(np.array([[2, 0], [3, 0]]), Batch.empty(LINE))
+    release = one.push(rows((7, 11), (8, 11), start=30))
+    assert (release.lo.tolist(), release.hi.tolist()) == ([[5.0]] * 2, [[20.0]] * 2), "though it loses more"
+    assert_sound(one)
+
+
 @pytest.mark.parametrize("given_up", [False, True])
 def test_who_gets_the_entry_of_somebody_erased_is_new_and_kept_or_undone(given_up: bool) -> None:
     one, keeper = engine(1, k=2, tuples=4, schema=LINE, founders=4), Keeper()
