@@ -61,11 +61,12 @@ from stream_algos._cohort_state import (
     SHOWN,
     SWEPT,
     TRY,
+    WHOLE,
     Rules,
     State,
     new_state,
 )
-from stream_algos._cohort_undo_kernels import Before, no_entries, note_before
+from stream_algos._cohort_undo_kernels import Before, no_entries, note_before, note_node
 from stream_algos._cohort_values import LastValues
 from stream_algos._held_kernels import NONE
 from stream_algos.engine import Batch, Snapshot, StreamParameters
@@ -277,6 +278,25 @@ class CohortMemory(Memory):
         ids = state.ids[len(state.ids) - len(noted) :, ID]
         return ids[(state.ids[noted, ID] != ids) | (state.nodes[noted, LEFT] != NONE)]
 
+    def refused(self, ids: NDArray[np.uint64]) -> None:
+        """At splits values count that were decided: where some never left, the cohort is split no more.
+
+        Nor is what it was split into meanwhile. A box that grew twice since is not known any more: then none is.
+        """
+        nodes, own = self._state.nodes[: self.sizes()["nodes"]], self._state.ids[: self.sizes()["nodes"]]
+        if not len(self._state.tally) or not len(ids):
+            return
+        whole = np.isin(own, ids).any(axis=1) | (not np.isin(ids, own).all())
+        below = nodes[whole][:, [LEFT, RIGHT]]
+        while (below != NONE).any():
+            whole[below[below != NONE]] = True
+            below = nodes[below[below != NONE]][:, [LEFT, RIGHT]]
+        cohorts = np.flatnonzero(whole & (nodes[:, LEFT] == NONE))
+        self._make_room(len(cohorts))
+        for cohort in cohorts.tolist():
+            note_node(self._state, cohort)
+        self._state.nodes[cohorts, TRY] = WHOLE
+
     def parents(self) -> NDArray[np.uint64]:
         """What every cohort published last before it got its box; those before come before that."""
         nodes = self._state.nodes[: self._state.meta[NODES]]
@@ -439,6 +459,9 @@ class CohortMemory(Memory):
         raise NotImplementedError
 
     def _of_slots(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def _make_room(self, rows: int) -> None:
         raise NotImplementedError
 
     def _go_on(self, state: State, rest: Snapshot, rows: Batch) -> None:

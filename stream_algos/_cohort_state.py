@@ -52,6 +52,9 @@ whether it is written down what the node was (see `note_node`), and there, which
 IN_LINE = 0
 """In place of the members at which a split is tried next: it is tried as soon as it is the cohort's turn."""
 
+WHOLE = np.iinfo(np.int64).max
+"""In place of the same: it is never tried."""
+
 POSITION, PERSON, PLACE, BEHIND = range(4)
 """Columns of `State.slots`: a waiting row's position, its person, the cohort that it waits for, and of those that wait
 for company how many members their cohort had."""

@@ -92,6 +92,10 @@ class Memory(ABC):
         """Ids of published boxes that nothing is decided with any more, but was at the last `kept`."""
 
     @abstractmethod
+    def refused(self, ids: NDArray[np.uint64]) -> None:
+        """Rows that were decided with these boxes are not published, though others with them may have been."""
+
+    @abstractmethod
     def parents(self) -> NDArray[np.uint64]:
         """Ids of all boxes that one of a later release may come after: as its parent, or before that."""
 

@@ -266,6 +266,7 @@ class InputPartition:
         pending, sequence = self.engine.pending(), self._state.sequence + 1
         memory = None
         if self._memory is not None:
+            self._memory.refused(self._held_back(published.clusters))
             self._memory.published(published.clusters, self.rows.sensitive[published.rows])
             came = self.rows.batch(int(np.searchsorted(self.rows.positions, self._state.position)))
             self._memory.followed.passed(published.clusters, came, np.concatenate([pending, decisions.members]))
@@ -292,6 +293,13 @@ class InputPartition:
     def _snapshot(self, sequence: int) -> Snapshot:
         """Without what is remembered of persons, which is written elsewhere."""
         return self.engine.snapshot() if self._memory is None else self._memory.rest(sequence)
+
+    def _held_back(self, clusters: Release) -> NDArray[np.uint64]:
+        """Ids of decided clusters that do not leave with these."""
+        if len(clusters) == len(self._owed):
+            return np.empty(0, np.uint64)
+        left = np.isin(self._owed.members[self._owed.starts[:-1]], clusters.members)
+        return np.unique(self._owed.ids[~left])
 
     def _totals_with(self, published: Departure) -> dict[str, int]:
         clusters, totals = published.clusters, Counter(self.totals)

@@ -110,6 +110,10 @@ class PersonMemory:
         parents[named], lo[named], hi[named] = there.parents, there.lo, there.hi
         return replace(decisions, parents=parents, lo=lo, hi=hi)
 
+    def refused(self, ids: NDArray[np.uint64]) -> None:
+        """Rows that were decided with these boxes do not leave."""
+        self._engine.refused(ids)
+
     def retired(self) -> NDArray[np.uint64]:
         """Ids of boxes with which the engine has decided nothing since the last commit, though it might have before."""
         return self._engine.retired()

@@ -20,6 +20,7 @@ from tests.stream_algos.cohort_streams import SCHEMA, engine, people
 from tests.stream_algos.test_cohorts import LINE, assert_sound, rows
 from tests.stream_worlds import Observer
 
+ILL_LINE = replace(LINE, sensitive=(Category("illness", Hierarchy.flat(["flu", "ulcer"])),))
 ILL = replace(SCHEMA, sensitive=(Category("illness", Hierarchy.flat(["flu", "ulcer", "gout"])),))
 
 
@@ -282,6 +283,38 @@ def test_who_gets_the_entry_of_somebody_erased_is_new_and_kept_or_undone(given_u
             assert known(other) == known(one)
         one = other
         one.kept()
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile", "unknown", "elsewhere", "never"])
+def test_a_cohort_of_which_something_decided_was_refused_is_split_no_more(when: str) -> None:
+    one, keeper = engine(1, k=2, tuples=4, schema=ILL_LINE, founders=2, l=2), Keeper()
+    one.push(rows((1, 30), (2, 40), values=[0, 1]))
+    one.advance(10)
+    one.push(rows((8, 90), (9, 95), start=11, values=[0, 1]))
+    one.advance(20)
+    keeper.keep(one)
+    decided = one.push(rows((1, 30), start=21, values=[1]))
+    grown = rows(*((person, 30 + 2 * person % 11) for person in range(20, 40)), start=22, values=[0, 1] * 10)
+    again = replace(grown, positions=grown.positions + 300, sensitive=1 - grown.sensitive)
+    refused = {"unknown": np.array([99], np.uint64), "elsewhere": one.reusable()[0][1:2]}.get(when, decided.ids)
+    if when == "meanwhile":
+        one.push(grown)
+        one.push(again)
+        one.advance(999)
+        assert one.status()["splits"] > 0
+    splits = one.status()["splits"]
+    if when != "never":
+        one.refused(refused)
+    keeper.keep(one)
+    other = twin(one, 2)
+    keeper.recall(other, Batch.empty(ILL_LINE))
+    for turn in range(1, 5):
+        for batch in (grown, again):
+            persons, positions = batch.persons + 100 * turn, batch.positions + 1000 * turn
+            other.push(replace(batch, persons=persons, positions=positions))
+    assert other.status()["members"] > 60
+    assert (other.status()["splits"] == splits) == (when in {"before", "meanwhile", "unknown"})
+    assert_sound(other)
 
 
 def test_rows_of_forgotten_persons_that_wait_are_given_up() -> None:

@@ -474,6 +474,35 @@ def test_what_is_in_memory_of_another_cycle_or_of_a_failed_one_is_read_instead(q
         (own,) = quarter.hall.worker._owned.running.values()
 
 
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_cohort_of_which_a_decided_row_is_lost_is_split_no_more(key_file: Path, lost: bool) -> None:
+    """Its value counted for ℓ when it was decided, and never left."""
+    quarter = Quarter(key_file, settings={"accept_loss": True}, l=2, founders=K, delay={"tuples": 8})
+    quarter.values = np.stack([np.concatenate([[10, 50, 90], np.arange(20, 80)]), np.zeros(63, int)], axis=1)
+    quarter.hall.cycle()
+    for person in [0, 1, 2] * 4:
+        quarter.bring(person)
+    quarter.hall.cycle(2)
+    quarter.bring(0)
+    quarter.hall.cycle()
+    assert (quarter.known()["cohorts"], len(quarter.published()[0])) == (1, 12)
+    if lost:
+        quarter.paper.gone.add((RAW, 12))
+        quarter.restart()
+    quarter.hall.cycle()
+    assert quarter.hall.worker.metrics.status()["counts"]["refused_releases"] == lost
+    quarter.restart()
+    for turn in range(6):
+        for person in range(3, 63, 2):
+            quarter.bring(person)
+        quarter.hall.cycle()
+        if turn == 3:
+            quarter.restart()
+    assert quarter.known()["members"] == 33
+    assert (quarter.known()["splits"] == 0) == lost
+    assert len(quarter.published()[0]) > 100
+
+
 def test_nobody_is_forgotten_in_the_middle_of_a_cycle(quarter: Quarter) -> None:
     """What was touched and is not durable would be written no more."""
     quarter.come(20)
