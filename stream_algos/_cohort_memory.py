@@ -283,10 +283,12 @@ class CohortMemory(Memory):
 
         Nor is what it was split into meanwhile. A box that grew twice since is not known any more: then none is.
         """
-        nodes, own = self._state.nodes[: self.sizes()["nodes"]], self._state.ids[: self.sizes()["nodes"]]
         if not len(self._state.tally) or not len(ids):
             return
-        whole = np.isin(own, ids).any(axis=1) | (not np.isin(ids, own).all())
+        size = self.sizes()["nodes"]
+        nodes, own = self._state.nodes[:size], self._state.ids[:size]
+        whole = np.full(size, not np.isin(ids, own).all())
+        whole[np.isin(own, ids).any(axis=1)] = True
         below = nodes[whole][:, [LEFT, RIGHT]]
         while (below != NONE).any():
             whole[below[below != NONE]] = True
