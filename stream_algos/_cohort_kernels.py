@@ -47,6 +47,7 @@ from stream_algos._cohort_state import (
     CODE,
     COMPANY,
     COUNT,
+    DESERTED,
     DISMISSED,
     END,
     GONE,
@@ -107,11 +108,18 @@ AHEAD = 3
 
 
 @part
-def _joinable(state: State, space: Geometry, rules: Rules, lo: NDArray[np.float64], hi: NDArray[np.float64]) -> int:
-    """The cohort that somebody joins all of whose values are in a range."""
-    found = np.empty(1, np.int64)
-    tables = (state.nodes, state.sizes, state.boxes, state.marks)
-    search(*tables, space, state.meta[ROOT], rules.k, lo, hi, np.zeros(1, np.int64), found)
+def _joinable(
+    state: State, space: Geometry, rules: Rules, joins: int, lo: NDArray[np.float64], hi: NDArray[np.float64]
+) -> int:
+    """The cohort that somebody joins all of whose values are in a range, if it is not known already (UNSURE).
+
+    Where none publishes with them, one that is still silent then: else it would be so for good.
+    """
+    tables, found, row = (state.nodes, state.sizes, state.boxes, state.marks), np.full(1, joins), np.zeros(1, np.int64)
+    if joins == UNSURE:
+        search(*tables, space, state.meta[ROOT], rules.k, lo, hi, row, found)
+    if found[0] == NONE and state.meta[DESERTED]:
+        search(*tables, space, state.meta[ROOT], 1, lo, hi, row, found)
     return found[0]
 
 
@@ -227,7 +235,7 @@ def _moved(
     loss = box_loss(space, grown[0], grown[1])
     cheap = (loss - state.sizes[node, LOSS]) * nodes[node, COUNT] < 1.0 or nodes[node, COUNT] <= rules.k
     if not (cheap and _is_busy(state, rules, node, position - rules.delta)):
-        discount(state, person)
+        discount(state, rules, person)
         state.persons[person, ROLE] = DISMISSED
         return
     note_node(state, node)
@@ -343,8 +351,10 @@ def _take(
         place, node = wide(persons[person, NODE]), NONE
         if role == GONE:
             node, own = joins, quasi[index : index + 1]
-            if node == UNSURE or (node != NONE and nodes[node, COUNT] + 1 < rules.k):
-                node = _joinable(state, space, rules, own, own)
+            if node >= 0 and nodes[node, COUNT] + 1 < rules.k:
+                node = UNSURE
+            if node == UNSURE or (node == NONE and meta[DESERTED]):
+                node = _joinable(state, space, rules, node, own, own)
             if node == NONE:
                 place = into_pool(state, person, row)
         else:
@@ -352,7 +362,7 @@ def _take(
                 state.hulls[0, place, attribute] = min(state.hulls[0, place, attribute], row[attribute])
                 state.hulls[1, place, attribute] = max(state.hulls[1, place, attribute], row[attribute])
             lo, hi = state.hulls[0, place : place + 1], state.hulls[1, place : place + 1]
-            node = _joinable(state, space, rules, lo, hi)
+            node = _joinable(state, space, rules, UNSURE, lo, hi)
         put_values(state.narrow, state.exact, state.lows, person, row)
         if node == NONE:
             wait(state, person, POOL, position, time, row, codes[index])
@@ -367,6 +377,8 @@ def _take(
         if role == POOLED:
             unpool(state, person)
         enlist(state, person, node, MEMBER)
+        if nodes[node, COUNT] < rules.k:  # those who are looked for together may find it by now
+            out.meta[SOUGHT] = 0
         ask(state, rules, node)  # behind this row, which leaves with the box that stands
     node = wide(persons[person, NODE])
     inside = contains(state.boxes, P_LO, node, quasi, quasi, index)

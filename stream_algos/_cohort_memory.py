@@ -22,7 +22,9 @@ from stream_algos._cohort_moving_kernels import enlist_all
 from stream_algos._cohort_state import (
     ABOVE,
     AFTER,
+    BEHIND,
     CODE,
+    COMPANY,
     CUT,
     EDGE,
     FREE,
@@ -49,6 +51,7 @@ from stream_algos._cohort_state import (
     PARENT,
     PERSON,
     PERSONS,
+    PLACE,
     POOLED,
     POOLED_PERSONS,
     POSITION,
@@ -58,11 +61,12 @@ from stream_algos._cohort_state import (
     SHOWN,
     SWEPT,
     TRY,
+    WHOLE,
     Rules,
     State,
     new_state,
 )
-from stream_algos._cohort_undo_kernels import Before, no_entries, note_before
+from stream_algos._cohort_undo_kernels import Before, no_entries, note_before, note_node
 from stream_algos._cohort_values import LastValues
 from stream_algos._held_kernels import NONE
 from stream_algos.engine import Batch, Snapshot, StreamParameters
@@ -89,8 +93,8 @@ class _Mark(NamedTuple):
     """Persons in the pool, or with rows that wait."""
     before: dict[str, Columns] | None
     """Those persons, and the pool. None: what there was then is not durable."""
-    free: bool
-    """Whether entries of persons were free."""
+    free: int
+    """The first entry of persons that was free; NONE for none."""
     swept: int
     """Who is looked at next to be forgotten."""
 
@@ -111,7 +115,9 @@ class CohortMemory(Memory):
     """What persons were before they came since the mark, the first `_came` entries."""
     _came: int
     _entered: list[NDArray[np.int64]]
-    """Where somebody may be forgotten: entries of those who came since."""
+    """Entries that were somebody else's, of those who came since; where the silent are forgotten, of all who came."""
+    _free: NDArray[np.int64]
+    """Entries of the erased when it was begun or restored, ascending: the first of them is taken first."""
     _rows: int
     """Rows that came since."""
     _room: tuple[State, dict[str, Room]]
@@ -134,8 +140,7 @@ class CohortMemory(Memory):
         _give_back(state.waits)
         state.waits[waiting] = waits
         before = {"persons": self.entries("persons", others), "pool": self.entries("pool", np.arange(size["pool"]))}
-        free = bool(meta[FREE] != NONE)
-        self._mark = _Mark(self._last, size["persons"], others, before, free, int(meta[SWEPT]))
+        self._mark = _Mark(self._last, size["persons"], others, before, int(meta[FREE]), int(meta[SWEPT]))
         self._came = self._rows = 0
         self._entered = []
 
@@ -210,11 +215,21 @@ class CohortMemory(Memory):
 
     def _note_after(self, whose: NDArray[np.int64]) -> None:
         """Rows of these have come; where somebody may be forgotten, it is looked which entries they have by now."""
-        if np.isfinite(self._rules.memory):
+        if not np.isfinite(self._rules.memory):
+            self._entered = [self._taken()]
+        else:
             entries = np.empty(len(whose), np.int64)
             look_up(self._state, whose, entries)
             self._entered.append(entries[entries != NONE])
             self._rows += len(whose)
+
+    def _taken(self) -> NDArray[np.int64]:
+        """Entries of the erased that others have got since the mark; not where the silent are forgotten as well."""
+        begin, end = (
+            len(self._free) if first == NONE else int(np.searchsorted(self._free, first))
+            for first in (self._mark.free, int(self._state.meta[FREE]))
+        )
+        return self._free[begin:end]
 
     def take_over(self, other: Memory) -> bool:
         """Whoever came, or waited, is what they were; who moved with a split is in the cohort that there was."""
@@ -237,7 +252,7 @@ class CohortMemory(Memory):
         Only the pool, and whoever was there or had rows that waited, is told beside it. None where it is not known.
         """
         mark, state = self._mark, self._state
-        if np.isfinite(self._rules.memory) or mark.free or mark.before is None:
+        if np.isfinite(self._rules.memory) or mark.before is None:
             return None
         noted, lasting = self._noted(), int(state.meta[LASTING])
         for table in (state.nodes, state.boxes, state.sizes, state.ids):
@@ -249,6 +264,7 @@ class CohortMemory(Memory):
         persons[numbers, ROLE], persons[numbers, NODE], state.tags[numbers, SEEN] = role, node, seen
         LastValues(state)[numbers] = came.values[: self._came]
         state.shown[numbers] = came.shown[: self._came]
+        persons[self._taken(), ROLE] = GONE
         late = np.flatnonzero((persons[:, ROLE] >= MEMBER) & (persons[:, NODE] >= lasting))
         while len(late):
             persons[late, NODE] = state.due[persons[late, NODE], ABOVE]
@@ -261,6 +277,27 @@ class CohortMemory(Memory):
         state, noted = self._state, self._noted()
         ids = state.ids[len(state.ids) - len(noted) :, ID]
         return ids[(state.ids[noted, ID] != ids) | (state.nodes[noted, LEFT] != NONE)]
+
+    def refused(self, ids: NDArray[np.uint64]) -> None:
+        """At splits values count that were decided: where some never left, the cohort is split no more.
+
+        Nor is what it was split into meanwhile. A box that grew twice since is not known any more: then none is.
+        """
+        if not len(self._state.tally) or not len(ids):
+            return
+        size = self.sizes()["nodes"]
+        nodes, own = self._state.nodes[:size], self._state.ids[:size]
+        whole = np.full(size, not np.isin(ids, own).all())
+        whole[np.isin(own, ids).any(axis=1)] = True
+        below = nodes[whole][:, [LEFT, RIGHT]]
+        while (below != NONE).any():
+            whole[below[below != NONE]] = True
+            below = nodes[below[below != NONE]][:, [LEFT, RIGHT]]
+        cohorts = np.flatnonzero(whole & (nodes[:, LEFT] == NONE))
+        self._make_room(len(cohorts))
+        for cohort in cohorts.tolist():
+            note_node(self._state, cohort)
+        self._state.nodes[cohorts, TRY] = WHOLE
 
     def parents(self) -> NDArray[np.uint64]:
         """What every cohort published last before it got its box; those before come before that."""
@@ -275,10 +312,14 @@ class CohortMemory(Memory):
         return PublishedWith(ids[:, ID], ids[:, PARENT], boxes[:, P_LO], boxes[:, P_HI])
 
     def newcomers(self) -> NDArray[np.int64] | None:
-        """Entries behind those that there were, unless some of these are free: then nobody knows whose they become."""
-        if np.isfinite(self._rules.memory) or self._mark.free:
+        """Of entries behind those that there were, and of erased ones that were taken.
+
+        Where the silent are forgotten nobody knows whose entries become free, and whose they were.
+        """
+        if np.isfinite(self._rules.memory):
             return None
-        return self._state.tags[self._mark.persons : self.sizes()["persons"], CODE]
+        added = np.arange(self._mark.persons, self.sizes()["persons"])
+        return self._state.tags[np.concatenate([self._taken(), added]), CODE]
 
     def alike(
         self, person: tuple[int, int], most: int
@@ -372,6 +413,7 @@ class CohortMemory(Memory):
         free = np.flatnonzero(role == GONE)
         persons[free, NEXT] = np.append(free[1:], NONE)[: len(free)]
         meta[FREE] = free[0] if len(free) else NONE
+        self._free = free
         self._last, self._since = int(rest["last"][0]), int(rest["since"][0])
         self._go_on(state, {**rest, "meta": meta}, rows)
 
@@ -384,9 +426,10 @@ class CohortMemory(Memory):
         likely = np.flatnonzero(np.isin(known["tag"][:, CODE], persons[:, CODE]) & (role != GONE))
         wanted = set(map(tuple, persons.tolist()))
         numbers = likely[[tuple(tag) in wanted for tag in known["tag"][likely].tolist()]]
-        waits = np.isin(rest["slots"][:, PERSON], numbers)
-        given_up = rest["slots"][waits, POSITION]
-        rest |= {name: rest[name][~waits] for name in self._of_slots()}
+        self._bound_company(rest["slots"], known, numbers)
+        slots = rest["slots"]
+        gone = np.isin(slots[:, PERSON], numbers) | ((slots[:, PLACE] == COMPANY) & (slots[:, BEHIND] < self._rules.k))
+        rest |= {name: rest[name][~gone] for name in self._of_slots()}
         meta = rest["meta"]
         meta[KNOWN] -= len(numbers)
         meta[MEMBERS] -= (role[numbers] == MEMBER).sum()
@@ -403,12 +446,24 @@ class CohortMemory(Memory):
         others = np.union1d(self._mark.others, numbers)
         # What there was is not to come back: it would have to be read.
         self._mark = self._mark._replace(others=others, before=None)
-        return given_up
+        return slots[gone, POSITION]
+
+    def _bound_company(self, slots: NDArray[np.int64], known: Columns, erased: NDArray[np.int64]) -> None:
+        """Rows that wait for company have no more members behind them than their cohort has without the erased."""
+        role, node = known["role"].copy(), known["node"]
+        role[erased] = GONE
+        left = np.bincount(node[role == MEMBER], minlength=self.sizes()["nodes"])
+        own = node[slots[:, PERSON]]
+        bound = (slots[:, PLACE] == COMPANY) & np.isin(own, node[erased])
+        slots[bound, BEHIND] = np.minimum(slots[bound, BEHIND], left[own[bound]])
 
     def _waiting(self) -> NDArray[np.int64]:
         raise NotImplementedError
 
     def _of_slots(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def _make_room(self, rows: int) -> None:
         raise NotImplementedError
 
     def _go_on(self, state: State, rest: Snapshot, rows: Batch) -> None:

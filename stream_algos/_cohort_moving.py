@@ -15,9 +15,12 @@ from stream_algos._cohort_state import (
     BEGIN,
     BUCKETS,
     COMPANY,
+    COUNT,
+    DESERTED,
     END,
     HELD,
     KNOWN,
+    LEFT,
     MASK,
     MEMBER,
     NODE,
@@ -36,6 +39,7 @@ from stream_algos._cohort_state import (
     new_state,
 )
 from stream_algos._cohort_values import LastValues
+from stream_algos._held_kernels import NONE
 
 
 def moved_in(
@@ -74,6 +78,8 @@ def let_wait(
         getattr(state, name)[:waiting] = rest[name]
     state.meta[:] = rest["meta"]
     state.meta[[BEGIN, END, WAITING, NOTES]] = 0, waiting, waiting, 0
+    cohorts = state.nodes[:nodes, LEFT] == NONE
+    state.meta[DESERTED] = (cohorts & (state.nodes[:nodes, COUNT] + 1 < rules.k)).any()
     state.quasi[:waiting], state.codes[:waiting] = quasi, codes
     # Waiting rows are counted anew: those that could not be read again have been given up.
     held = slots[:, PLACE] == COMPANY

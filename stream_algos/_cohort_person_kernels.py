@@ -12,6 +12,7 @@ from stream_algos._cohort_state import (
     CHAIN,
     CODE,
     COUNT,
+    DESERTED,
     FREE,
     GONE,
     HEAD,
@@ -159,11 +160,13 @@ def unlist(state: State, person: int) -> None:
 
 
 @part
-def discount(state: State, person: int) -> None:
+def discount(state: State, rules: Rules, person: int) -> None:
     """Somebody is not counted any more."""
     node = state.persons[person, NODE]
     state.nodes[node, COUNT] -= 1
     state.meta[MEMBERS] -= 1
+    if state.nodes[node, COUNT] + 1 < rules.k:
+        state.meta[DESERTED] = 1
     if state.waits[person, WAITS]:
         state.nodes[node, READY] -= 1
 
@@ -210,7 +213,7 @@ def forget(state: State, rules: Rules, now: float) -> None:
         unpool(state, person)
     else:
         if role == MEMBER:
-            discount(state, person)
+            discount(state, rules, person)
         unlist(state, person)
     bucket = bucket_of(meta, state.tags[person, CODE])
     before, entry = NONE, wide(state.buckets[bucket])

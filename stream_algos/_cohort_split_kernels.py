@@ -66,6 +66,7 @@ from stream_algos._cohort_state import (
     SPLITS,
     TRY,
     WAITING,
+    WHOLE,
     WORDS,
     Output,
     Rules,
@@ -459,7 +460,9 @@ def divide(state: State, out: Output, space: Geometry, rules: Rules) -> None:
     done, size = 0, 0
     while done < count and (done == 0 or size <= AT_ONCE):
         top, wanted = tops[done], True
-        if top != POOL:
+        if top != POOL and nodes[top, TRY] == WHOLE:
+            wanted = False
+        elif top != POOL:
             size += nodes[top, COUNT]
             note_node(state, top)
             nodes[top, TRY] = 2 * rules.k

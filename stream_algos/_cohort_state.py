@@ -52,6 +52,9 @@ whether it is written down what the node was (see `note_node`), and there, which
 IN_LINE = 0
 """In place of the members at which a split is tried next: it is tried as soon as it is the cohort's turn."""
 
+WHOLE = np.iinfo(np.int64).max
+"""In place of the same: it is never tried."""
+
 POSITION, PERSON, PLACE, BEHIND = range(4)
 """Columns of `State.slots`: a waiting row's position, its person, the cohort that it waits for, and of those that wait
 for company how many members their cohort had."""
@@ -63,14 +66,14 @@ SPLITS = -4
 """What is to be done where cohorts are to be split."""
 
 PERSONS, POOLED_PERSONS, NODES, ROOT, BEGIN, END, WAITING, NEEDED, AT, FREE, SWEPT, KNOWN, LEAVES, MEMBERS = range(14)
-ASKING, STRETCH, BUCKETS, MASK, NEWCOMERS, NOTES, LASTING = range(14, 21)
+ASKING, STRETCH, BUCKETS, MASK, NEWCOMERS, NOTES, LASTING, DESERTED = range(14, 22)
 """Entries of `State.meta`: entries of `persons` in use, persons in the pool, entries of `nodes` in use, first root,
 numbers of the oldest and the next waiting row, rows that wait, what is to be done now (the POOL is divided, SPLITS are
 made, or the oldest row gathers COMPANY) and the last position before that, the first free entry of `persons`, where the
 search for the forgotten goes on, known persons, cohorts, counted members; cohorts in line for a split, the stretch of
 positions in which that line was looked at; buckets, and the largest power of two that is not above, less 1; the share
 of rows, of late, that were somebody's first, in parts of MANY; nodes that are written down, and nodes that there were
-when that began."""
+when that began; whether there may be cohorts that publish nothing even with one member more."""
 
 CLUSTERS, ROWS, SUPPRESSED, WORDS, SOUGHT = range(5)
 """Entries of `Output.meta`: how much of each is filled or, for words, used up."""
@@ -204,7 +207,7 @@ def _empty_state(schema: Schema, rules: Rules, persons: int, pool: int, nodes: i
     of_cohorts = 0 if rules.present else conditions
     most = max((one.size or 0 for one in schema.sensitive), default=0)
     waiting = 1 << (rules.delta + 1).bit_length()
-    meta = np.zeros(21, np.int64)
+    meta = np.zeros(22, np.int64)
     meta[ROOT] = meta[NEEDED] = meta[FREE] = meta[STRETCH] = NONE
     meta[BUCKETS], meta[NEWCOMERS] = 1, MANY
     state = State(

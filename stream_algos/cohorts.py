@@ -45,6 +45,7 @@ from stream_algos._cohort_state import (
     COMPANY,
     COUNT,
     END,
+    GONE,
     ID,
     KNOWN,
     LEAVES,
@@ -199,7 +200,7 @@ class Cohorts(CohortMemory, Engine):
       pool of 2,048 waits for no deadline.
     - A member whose values leave the published box is dismissed, never to be counted again: their rows leave while they
       are inside. Where that costs more, the box grows instead: then rows wait until k members leave with it at once.
-    - Fewer than k members publish nothing.
+    - Fewer than k members publish nothing until others join: those who find no other cohort.
 
     That is `company: standing`. With `company: present` a row waits until its delay is over, and leaves in a class with
     rows of at least k persons: it gathers those whose cohorts' boxes enlarge its own least, and all of them leave with
@@ -258,6 +259,7 @@ class Cohorts(CohortMemory, Engine):
         self._state = new_state(schema, self._rules, 0, 0, 0)
         self._out = new_output(0, len(schema.quasi))
         self._entries_before = no_entries(0, len(schema.quasi), self._state.shown.shape[1])
+        self._free = np.empty(0, np.int64)
         self.kept()
 
     def models(self) -> tuple[Model, ...]:
@@ -333,6 +335,7 @@ class Cohorts(CohortMemory, Engine):
         self._last, self._since = int(snapshot["last"][0]), int(snapshot["since"][0])
         held, of_slots = self._held(snapshot, rows)
         self._state = moved_in(self.schema, self._rules, {**snapshot, **of_slots}, held.quasi, self._codes(held))
+        self._free = np.flatnonzero(snapshot["persons"][:, ROLE] == GONE)
         self.kept()
 
     def _go_on(self, state: State, rest: Snapshot, rows: Batch) -> None:

@@ -65,7 +65,7 @@ class Memory(ABC):
     """Tables of what is known of persons, whose entries keep their numbers. They hold values: a secret.
 
     An engine that `remembers` has them beside its snapshot, so that whoever keeps them writes only what has changed.
-    What they leave out is in `rest`, which holds no value of a person.
+    What they leave out is in `rest`, which may hold boxes that nobody has seen: a secret too.
     """
 
     loose: ClassVar[frozenset[str]] = frozenset()
@@ -92,6 +92,10 @@ class Memory(ABC):
         """Ids of published boxes that nothing is decided with any more, but was at the last `kept`."""
 
     @abstractmethod
+    def refused(self, ids: NDArray[np.uint64]) -> None:
+        """Rows that were decided with these boxes are not published, though others with them may have been."""
+
+    @abstractmethod
     def parents(self) -> NDArray[np.uint64]:
         """Ids of all boxes that one of a later release may come after: as its parent, or before that."""
 
@@ -107,7 +111,8 @@ class Memory(ABC):
     def forget(self, persons: NDArray[np.int64], rows: Batch) -> NDArray[np.int64]:
         """Forget these persons, by both words of each, with all that is known of them; positions of rows given up so.
 
-        `rows` are those that wait. Whoever they were company of has less of it.
+        `rows` are those that wait. Whoever they were company of has less of it; rows that have too little are given up
+        as well. Changes count from here on, as with `kept`.
         """
 
     @abstractmethod

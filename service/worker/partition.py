@@ -138,7 +138,7 @@ class InputPartition:
         """All rows are back: let the engine go on where its snapshot was taken."""
         engine, waiting = self._state.engine, self.rows.batch(0)
         if engine is not None and self._memory is not None:
-            self._memory.recall(engine, waiting)
+            self._memory.recall(engine, self._state.sequence, waiting)
             self._state = replace(self._state, decisions=self._memory.completed(self._owed))
         elif engine is not None:
             self.engine.restore(engine, waiting)
@@ -170,7 +170,8 @@ class InputPartition:
         self.totals["suppressed"] += position - self.position
         self.position = position
         self._changed = True
-        self._decide(self.engine.advance(position - 1))
+        with self._turning():
+            self._decide(self.engine.advance(position - 1))
 
     def expire(self, now: float) -> None:
         """Decide what has waited long enough."""
@@ -183,11 +184,17 @@ class InputPartition:
             self._decide(self.engine.flush(), thin=self.thin)
 
     def forget(self, persons: NDArray[np.int64]) -> int:
-        """Forget persons, by both codes of each: how many were known. Rows of theirs that wait are suppressed."""
+        """Forget persons, by both codes of each: how many were known. Rows of theirs that wait are suppressed.
+
+        The engine counts changes from there on, so all that came before must be durable.
+        """
         if self._memory is None:
             return 0
+        if self._changed:
+            raise GuaranteeError("persons are to be forgotten in the middle of a cycle")
         known = int(self.engine.status()["persons"])
-        self.totals["suppressed"] += len(self._memory.forget(persons, self.rows.batch(0)))
+        with self._turning():
+            self.totals["suppressed"] += len(self._memory.forget(persons, self.rows.batch(0)))
         self._changed = True
         return known - int(self.engine.status()["persons"])
 
@@ -259,6 +266,7 @@ class InputPartition:
         pending, sequence = self.engine.pending(), self._state.sequence + 1
         memory = None
         if self._memory is not None:
+            self._memory.refused(self._held_back(published.clusters))
             self._memory.published(published.clusters, self.rows.sensitive[published.rows])
             came = self.rows.batch(int(np.searchsorted(self.rows.positions, self._state.position)))
             self._memory.followed.passed(published.clusters, came, np.concatenate([pending, decisions.members]))
@@ -268,8 +276,8 @@ class InputPartition:
             self._state,
             sequence=sequence,
             position=self.position,
-            engine=None if end else self._snapshot(),
-            legacy=Legacy(self._memory.terms, self._memory.rest()) if end == "keep" and self._memory else None,
+            engine=None if end else self._snapshot(sequence),
+            legacy=Legacy(self._memory.terms, self._memory.rest(sequence)) if end == "keep" and self._memory else None,
             pending=pending,
             decisions=decisions,
             needed_from=self._oldest(pending, decisions),
@@ -282,9 +290,16 @@ class InputPartition:
         )
         return Settlement(published, tuple(self._refused), state, memory)
 
-    def _snapshot(self) -> Snapshot:
+    def _snapshot(self, sequence: int) -> Snapshot:
         """Without what is remembered of persons, which is written elsewhere."""
-        return self.engine.snapshot() if self._memory is None else self._memory.rest()
+        return self.engine.snapshot() if self._memory is None else self._memory.rest(sequence)
+
+    def _held_back(self, clusters: Release) -> NDArray[np.uint64]:
+        """Ids of decided clusters that do not leave with these."""
+        if len(clusters) == len(self._owed):
+            return np.empty(0, np.uint64)
+        left = np.isin(self._owed.members[self._owed.starts[:-1]], clusters.members)
+        return np.unique(self._owed.ids[~left])
 
     def _totals_with(self, published: Departure) -> dict[str, int]:
         clusters, totals = published.clusters, Counter(self.totals)

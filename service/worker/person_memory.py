@@ -13,9 +13,15 @@ from service.kafka import Partition, Reader
 from service.publishing.gate import Gate
 from service.worker.followed import FollowedPersons
 from service.worker.memory import DurableMemory, MemoryNote, Tables
+from service.worker.packing import pack, packed, unpack
 from service.worker.published_values import TABLE, PublishedValues
-from service.worker.sealing import Keys
+from service.worker.sealing import Keys, SealError
 from stream_algos import Batch, Engine, Memory, Release, Snapshot, Terms
+
+_SEALED = "sealed"
+"""The one array of a sealed snapshot."""
+_KEY = b"rest"
+"""What is sealed with it is no record of the memory's topic: their keys have a slash."""
 
 
 class PersonMemory:
@@ -36,6 +42,8 @@ class PersonMemory:
             raise GuaranteeError("what this engine remembers of persons cannot be kept")
         self._engine: Memory = engine
         self._gate = gate
+        self._where = where
+        self._keys = keys
         self.followed = FollowedPersons(self._engine, k)
         """The attack, on a few of them."""
         own = self._engine.terms()
@@ -67,9 +75,18 @@ class PersonMemory:
         self.durable.go_on_from(other.durable)
         return True
 
-    def recall(self, rest: Snapshot, rows: Batch) -> None:
-        """Let the engine go on with what was read, the rest of its state, and rows that wait."""
-        self._engine.recall(rest, rows)
+    def recall(self, rest: Snapshot, sequence: int, rows: Batch) -> None:
+        """Let the engine go on with what was read, the `rest` of its state as of a cycle, and rows that wait."""
+        self._engine.recall(self._opened(rest, sequence), rows)
+
+    def _opened(self, rest: Snapshot, sequence: int) -> Snapshot:
+        try:
+            content, written = self._keys.open(rest.get(_SEALED, np.empty(0, np.uint8)).tobytes(), self._where, _KEY)
+        except SealError as error:
+            raise GuaranteeError(f"what the state holds of persons cannot be read ({error})") from None
+        if written != sequence:
+            raise GuaranteeError("what the state holds of persons is of another cycle")
+        return unpack(content)[1]
 
     def referring(self, decisions: Release) -> Release:
         """Decisions to be kept. Those name an entry whose box stands there as it was decided; others bring their own.
@@ -95,6 +112,10 @@ class PersonMemory:
         parents[named], lo[named], hi[named] = there.parents, there.lo, there.hi
         return replace(decisions, parents=parents, lo=lo, hi=hi)
 
+    def refused(self, ids: NDArray[np.uint64]) -> None:
+        """Rows that were decided with these boxes do not leave."""
+        self._engine.refused(ids)
+
     def retired(self) -> NDArray[np.uint64]:
         """Ids of boxes with which the engine has decided nothing since the last commit, though it might have before."""
         return self._engine.retired()
@@ -107,6 +128,10 @@ class PersonMemory:
         """Forget these persons; positions of the rows that are given up so."""
         return self._engine.forget(persons, rows)
 
-    def rest(self) -> Snapshot:
-        """The engine's state but for what is remembered of persons."""
-        return self._engine.rest()
+    def rest(self, sequence: int) -> Snapshot:
+        """The engine's state but for what is remembered of persons, sealed for the state record of a cycle.
+
+        Rows that wait bring boxes whose ends are members' values, and which may never be published.
+        """
+        content = pack({}, packed(self._engine.rest()))
+        return {_SEALED: np.frombuffer(self._keys.seal(content, self._where, _KEY, sequence), np.uint8)}

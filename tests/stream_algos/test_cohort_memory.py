@@ -20,6 +20,7 @@ from tests.stream_algos.cohort_streams import SCHEMA, engine, people
 from tests.stream_algos.test_cohorts import LINE, assert_sound, rows
 from tests.stream_worlds import Observer
 
+ILL_LINE = replace(LINE, sensitive=(Category("illness", Hierarchy.flat(["flu", "ulcer"])),))
 ILL = replace(SCHEMA, sensitive=(Category("illness", Hierarchy.flat(["flu", "ulcer", "gout"])),))
 
 
@@ -224,6 +225,98 @@ def test_a_cohort_that_loses_members_to_erasure_publishes_nothing_below_k() -> N
     assert_sound(one)
 
 
+def test_a_cohort_that_lost_several_is_joined_until_it_has_k_again() -> None:
+    one, keeper = engine(1, k=3, tuples=4, schema=LINE, founders=3), Keeper()
+    one.push(rows((1, 10), (2, 11), (3, 12)))
+    one.advance(10)
+    keeper.keep(one)
+    one.forget(np.array([[2, 0], [3, 0]]), Batch.empty(LINE))
+    assert one.push(rows((4, 11), start=20)).suppressed.tolist() == [20], "two are fewer than k"
+    assert one.status()["members"] == 2
+    keeper.keep(one)
+    other = twin(one, 2)
+    keeper.recall(other, Batch.empty(LINE))
+    assert known(other) == known(one)
+    both = other.push(rows((5, 12), (6, 40), (1, 10), start=21))
+    assert sorted(both.members.tolist()) == [21, 23], "the third may leave, and so may the others"
+    assert (both.company == 3).all()
+    assert other.pending().tolist() == [22], "who is outside waits"
+    assert_sound(other)
+
+
+def test_who_finds_a_cohort_that_publishes_joins_no_silent_one() -> None:
+    one = engine(1, k=3, tuples=4, schema=LINE, founders=3)
+    one.push(rows((1, 10), (2, 11), (3, 12)))
+    one.push(rows((4, 5), (5, 6), (6, 20), start=10))
+    assert len(one.advance(20).members) == 3
+    one.forget(np.array([[2, 0], [3, 0]]), Batch.empty(LINE))
+    release = one.push(rows((7, 11), (8, 11), start=30))
+    assert (release.lo.tolist(), release.hi.tolist()) == ([[5.0]] * 2, [[20.0]] * 2), "though it loses more"
+    assert_sound(one)
+
+
+@pytest.mark.parametrize("given_up", [False, True])
+def test_who_gets_the_entry_of_somebody_erased_is_new_and_kept_or_undone(given_up: bool) -> None:
+    one, keeper = engine(1, k=2, tuples=4, schema=LINE, founders=4), Keeper()
+    one.push(rows((1, 10), (2, 11), (3, 12), (4, 13)))
+    one.advance(10)
+    keeper.keep(one)
+    one.forget(np.array([[1, 0], [3, 0], [4, 0]]), Batch.empty(LINE))
+    keeper.keep(one)
+    for person, code in enumerate((7, 8)):
+        before = known(one)
+        one.push(rows((code, 10), (2, 11), (code, 10), start=20 + 10 * person))
+        new = one.newcomers()
+        assert new is not None
+        assert new.tolist() == [code]
+        assert one.sizes()["persons"] == 4, "the entry of somebody who was erased"
+        other = twin(one, 2)
+        if given_up:
+            assert other.take_over(one)
+            other.recall(keeper.rest, Batch.empty(LINE))
+            assert known(other) == before
+            other.push(rows((code, 10), (2, 11), (code, 10), start=20 + 10 * person))
+            keeper.keep(other)
+        else:
+            keeper.keep(one)
+            keeper.recall(other, Batch.empty(LINE))
+            assert known(other) == known(one)
+        one = other
+        one.kept()
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile", "unknown", "elsewhere", "never"])
+def test_a_cohort_of_which_something_decided_was_refused_is_split_no_more(when: str) -> None:
+    one, keeper = engine(1, k=2, tuples=4, schema=ILL_LINE, founders=2, l=2), Keeper()
+    one.push(rows((1, 30), (2, 40), values=[0, 1]))
+    one.advance(10)
+    one.push(rows((8, 90), (9, 95), start=11, values=[0, 1]))
+    one.advance(20)
+    keeper.keep(one)
+    decided = one.push(rows((1, 30), start=21, values=[1]))
+    grown = rows(*((person, 30 + 2 * person % 11) for person in range(20, 40)), start=22, values=[0, 1] * 10)
+    again = replace(grown, positions=grown.positions + 300, sensitive=1 - grown.sensitive)
+    refused = {"unknown": np.array([99], np.uint64), "elsewhere": one.reusable()[0][1:2]}.get(when, decided.ids)
+    if when == "meanwhile":
+        one.push(grown)
+        one.push(again)
+        one.advance(999)
+        assert one.status()["splits"] > 0
+    splits = one.status()["splits"]
+    if when != "never":
+        one.refused(refused)
+    keeper.keep(one)
+    other = twin(one, 2)
+    keeper.recall(other, Batch.empty(ILL_LINE))
+    for turn in range(1, 5):
+        for batch in (grown, again):
+            persons, positions = batch.persons + 100 * turn, batch.positions + 1000 * turn
+            other.push(replace(batch, persons=persons, positions=positions))
+    assert other.status()["members"] > 60
+    assert (other.status()["splits"] == splits) == (when in {"before", "meanwhile", "unknown"})
+    assert_sound(other)
+
+
 def test_rows_of_forgotten_persons_that_wait_are_given_up() -> None:
     one = engine(1, k=3, tuples=40, schema=LINE, founders=3)
     waiting = rows((1, 10), (2, 11), (1, 12))
@@ -231,6 +324,21 @@ def test_rows_of_forgotten_persons_that_wait_are_given_up() -> None:
     assert one.forget(np.array([[1, 0]]), waiting).tolist() == [0, 2]
     assert one.pending().tolist() == [1]
     assert one.status()["pool"] == 1
+    assert_sound(one)
+
+
+@pytest.mark.parametrize("erased", [1, 9])
+def test_rows_that_wait_for_company_are_given_up_once_erasure_takes_their_cohort_below_k(erased: int) -> None:
+    one = engine(1, k=3, tuples=9, schema=LINE, founders=3, company="present")
+    one.push(rows((1, 10), (2, 11), (3, 12), (7, 80), (8, 81), (9, 82)))
+    assert len(one.advance(19).members) == 6
+    waiting = rows((1, 10), (2, 11), (3, 12), start=20)
+    one.push(waiting)
+    given_up = one.forget(np.array([[erased, 0]]), waiting).tolist()
+    assert given_up == ([20, 21, 22] if erased == 1 else []), "another cohort has what it had"
+    late = one.advance(40)
+    assert sorted(late.members.tolist()) == ([] if erased == 1 else [20, 21, 22])
+    assert not len(one.pending())
     assert_sound(one)
 
 

@@ -47,6 +47,30 @@ def test_linked_rows_leave_k_persons(
     assert (left >= k).all()
 
 
+@pytest.mark.parametrize("company", ["standing", "present"])
+@pytest.mark.parametrize("seed", range(4))
+def test_linked_rows_leave_k_persons_where_cohorts_lose_theirs_and_others_join(seed: int, company: str) -> None:
+    """All but one of a cohort are erased, and come no more."""
+    random, batch, one = np.random.default_rng(seed), people(seed, 240, 4, 0.02), engine(seed, 3, 25, company=company)
+    observer, erased, deserted, revived = Observer(SCHEMA, one), np.empty((0, 2), np.int64), set[int](), set[int]()
+    for begin in range(0, len(batch), 40):
+        rows = batch.take(slice(begin, begin + 40))
+        observer.push(rows.take(~np.isin(rows.persons, erased[:, 0])))
+        persons, counts = one._state.persons[: one.sizes()["persons"]], one._state.nodes[:, taking.COUNT]
+        revived |= {node for node in deserted if counts[node] >= 3}
+        members = persons[:, taking.ROLE] == taking.MEMBER
+        for node in random.choice(np.unique(persons[members, taking.NODE]), 2 * (begin < 400)).tolist():
+            own = np.flatnonzero(members & (persons[:, taking.NODE] == node))
+            erased = np.concatenate([erased, one._state.tags[own[1:], : taking.SEEN]])
+            deserted.add(node)
+        one.forget(erased, observer.rows.take(np.isin(observer.rows.positions, one.pending())))
+    observer.flush()
+    assert revived, "cohorts of one member that publish again"
+    _, left = observer.linked()
+    assert len(left) > 100
+    assert (left >= 3).all()
+
+
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda one: one.rule)
 def test_what_is_right_is_not_found(broken: Any) -> None:
     """Else the tests below would tell nothing."""

@@ -22,8 +22,11 @@ class Quarter:
 
     open: ClassVar[list[Any]] = []
 
-    def __init__(self, key_file: Path, paper: Any = None, seed: int = 1, persons: int = 60, **asked: Any) -> None:
-        self.hall = Hall(paper=paper, kind=Cohorts, settings={"key_file": key_file}, **{**ASKED, **asked})
+    def __init__(
+        self, key_file: Path, paper: Any = None, seed: int = 1, persons: int = 60, settings: Any = None, **asked: Any
+    ) -> None:
+        chosen = {"key_file": key_file, **(settings or {})}
+        self.hall = Hall(paper=paper, kind=Cohorts, settings=chosen, **{**ASKED, **asked})
         self.random = np.random.default_rng(seed)
         self.values = np.stack([self.random.integers(0, 100, persons), self.random.integers(0, 3, persons)], axis=1)
         self.seen: list[tuple[int, int, int]] = []

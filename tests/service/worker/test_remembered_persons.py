@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from microdata import Number, PersonSource
+from microdata import GuaranteeError, Number, PersonSource
 from service.kafka import AbortableError, UnclearError
 from service.settings import SettingsError
 from service.worker import followed, partition
@@ -118,10 +118,65 @@ def test_nothing_of_a_person_can_be_read_without_the_key(quarter: Quarter, key_f
     content, _ = keys.open(value, MEMORY, key)
     _, arrays = unpack(content)
     column = arrays["persons.values"].astype(float).tobytes()
-    everything = b"".join(values) + b"".join(value for _, value in quarter.paper.logs[STATES])
     assert column[:64] in b"".join(array.tobytes() for array in arrays.values())
-    assert column[:64] not in everything
+    assert column[:64] not in b"".join(values) + read_by_anybody(quarter)
+    assert content not in b"".join(values), "sealed, and not only made smaller"
     assert b"p1" not in key
+
+
+def read_by_anybody(quarter: Quarter) -> bytes:
+    """All that stands in the state topic."""
+    records = [unpack(value)[1] for _, value in quarter.paper.logs[STATES]]
+    return b"".join(array.tobytes() for arrays in records for array in arrays.values())
+
+
+@pytest.mark.parametrize("company", ["standing", "present"])
+def test_no_number_in_a_state_is_a_value_but_of_what_is_decided_or_published(key_file: Path, company: str) -> None:
+    quarter = Quarter(key_file, company=company, founders=K)
+    quarter.hall.cycle()
+    for turn in range(6):
+        quarter.come(40, moving=0.2, among=slice(0, 12 + 4 * turn))
+        quarter.hall.cycle()
+    kept(quarter, key_file)
+    keys, waiting, names = load_keys(key_file), 0, set[str]()
+    for _, value in quarter.paper.logs[STATES]:
+        arrays = unpack(value)[1]
+        names |= {name for name, array in arrays.items() if array.dtype.kind == "f"}
+        own = int((arrays["decisions.entries"] < 0).sum())
+        assert len(arrays["decisions.lo"]) == len(arrays["decisions.hi"]) == own
+        for whose in ("engine.", "legacy."):
+            inside = [name for name in arrays if name.startswith(whose)]
+            assert inside in ([], [whose + "sealed"])
+            for name in inside:
+                rest = unpack(keys.open(arrays[name].tobytes(), MEMORY, b"rest")[0])[1]
+                waiting += rest.get("covers", np.empty(0)).size
+    assert names <= {"clock.time", "decisions.lo", "decisions.hi", "outlived.lo", "outlived.hi"}
+    assert (waiting > 0) == (company == "present"), "what rows that wait bring is there, for who has the key"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda own: {**State.decode(own[-2][1]).engine}, "is of another cycle"),  # type: ignore[dict-item]
+        (lambda own: {"sealed": State.decode(own[-1][1]).engine["sealed"][:-1]}, "does not open"),  # type: ignore[index]
+        (lambda _: {"sealed": np.zeros(99, np.uint8)}, "no worker of this version"),
+        (lambda _: {}, "no worker of this version"),
+    ],
+)
+def test_a_state_whose_sealed_part_is_not_its_own_stops_the_partition(
+    quarter: Quarter, spoil: Any, reason: str
+) -> None:
+    quarter.come(40)
+    quarter.hall.cycle(2)
+    states = quarter.paper.logs[STATES]
+    key, value = states[-1]
+    states[-1] = (key, replace(State.decode(value), engine=spoil(states)).encode())
+    published = len(quarter.published()[0])
+    quarter.restart()
+    assert reason in quarter.stopped()
+    quarter.come(40)
+    quarter.hall.cycle(3)
+    assert len(quarter.published()[0]) == published
 
 
 def test_people_are_known_again_by_a_new_process_with_the_same_key_file(quarter: Quarter, key_file: Path) -> None:
@@ -290,6 +345,9 @@ def test_a_forgotten_person_is_gone_from_the_bytes_once_they_are_compacted(quart
     anew.bring(7)
     anew.hall.cycle()
     assert anew.known()["persons"] == known["persons"] - 1, "who comes again is known anew"
+    anew.restart()
+    anew.hall.cycle()
+    assert anew.known()["persons"] == known["persons"] - 1, "and after a restart"
 
 
 def remembered(quarter: Quarter, key_file: Path) -> set[int]:
@@ -414,6 +472,62 @@ def test_what_is_in_memory_of_another_cycle_or_of_a_failed_one_is_read_instead(q
         quarter.hall.worker._owned._trouble.over()
         quarter.hall.worker._poll(0.0, 1)
         (own,) = quarter.hall.worker._owned.running.values()
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_cohort_of_which_a_decided_row_is_lost_is_split_no_more(key_file: Path, lost: bool) -> None:
+    """Its value counted for ℓ when it was decided, and never left."""
+    quarter = Quarter(key_file, settings={"accept_loss": True}, l=2, founders=K, delay={"tuples": 8})
+    quarter.values = np.stack([np.concatenate([[10, 50, 90], np.arange(20, 80)]), np.zeros(63, int)], axis=1)
+    quarter.hall.cycle()
+    for person in [0, 1, 2] * 4:
+        quarter.bring(person)
+    quarter.hall.cycle(2)
+    quarter.bring(0)
+    quarter.hall.cycle()
+    assert (quarter.known()["cohorts"], len(quarter.published()[0])) == (1, 12)
+    if lost:
+        quarter.paper.gone.add((RAW, 12))
+        quarter.restart()
+    quarter.hall.cycle()
+    assert quarter.hall.worker.metrics.status()["counts"]["refused_releases"] == lost
+    quarter.restart()
+    for turn in range(6):
+        for person in range(3, 63, 2):
+            quarter.bring(person)
+        quarter.hall.cycle()
+        if turn == 3:
+            quarter.restart()
+    assert quarter.known()["members"] == 33
+    assert (quarter.known()["splits"] == 0) == lost
+    assert len(quarter.published()[0]) > 100
+
+
+def test_nobody_is_forgotten_in_the_middle_of_a_cycle(quarter: Quarter) -> None:
+    """What was touched and is not durable would be written no more."""
+    quarter.come(20)
+    assert quarter.hall.worker._take_some(0.0) == 20
+    quarter.hall.worker._catch_up()
+    (own,) = quarter.hall.worker._owned.running.values()
+    with pytest.raises(GuaranteeError, match="in the middle of a cycle"):
+        own.forget(np.array([[0, 0]]))
+    quarter.hall.cycle(3)
+    assert own.forget(np.array([[0, 0]])) == 0
+    with pytest.raises(GuaranteeError):
+        own.forget(np.array([[0, 0]]))
+
+
+@pytest.mark.parametrize("call", ["pass_over", "forget"])
+def test_an_engine_that_failed_is_not_taken_for_one_that_knows_what_is_durable(
+    quarter: Quarter, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    quarter.hall.cycle(2)
+    (own,) = quarter.hall.worker._owned.running.values()
+    assert own.durable_memory is not None
+    monkeypatch.setattr(own.engine, {"pass_over": "advance", "forget": "forget"}[call], lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        getattr(own, call)({"pass_over": own.position + 5, "forget": np.array([[0, 0]])}[call])
+    assert own.durable_memory is None
 
 
 def test_a_worker_without_its_key_refuses_to_start_and_says_how_to_make_one(tmp_path: Path) -> None:
