@@ -66,7 +66,7 @@ from stream_algos._cohort_state import (
     State,
     new_state,
 )
-from stream_algos._cohort_undo_kernels import Before, no_entries, note_before, note_node
+from stream_algos._cohort_undo_kernels import Before, changed_since, no_entries, note_before, note_node
 from stream_algos._cohort_values import LastValues
 from stream_algos._held_kernels import NONE
 from stream_algos.engine import Batch, Snapshot, StreamParameters
@@ -150,10 +150,10 @@ class CohortMemory(Memory):
         return self._state.due[len(self._state.due) - count :, NOTED].astype(np.int64)
 
     def touched(self) -> dict[str, NDArray[np.int64]]:
-        """Whoever came, was in the pool or had rows that wait, or was forgotten; the whole pool; nodes that changed."""
+        """Whoever is new or not what they were, was in the pool, waited or was forgotten; the pool; nodes that changed."""
         size, mark = self.sizes(), self._mark
         new = np.arange(mark.persons, size["persons"])
-        came = self._entries_before.numbers[: self._came]
+        came = changed_since(self._state, self._entries_before, self._came)
         added = np.arange(self._state.meta[LASTING], size["nodes"])
         return {
             "persons": np.unique(np.concatenate([came, mark.others, new, *self._entered, self._forgotten()])),
@@ -188,20 +188,20 @@ class CohortMemory(Memory):
                 "ids": state.ids[numbers],
             }
         persons, tags = state.persons[numbers], state.tags[numbers]
-        there = persons[:, ROLE] != GONE
-        known = there[:, np.newaxis]
-        times = {}
-        if np.isfinite(self._rules.memory):
-            times["time"] = np.where(there, self._coarse(state.times[numbers]), 0.0)
-        return {
-            "tag": np.where(known, tags[:, [CODE, MORE]], 0),
-            "role": persons[:, ROLE].astype(np.int8),
-            "node": np.where(persons[:, ROLE] >= MEMBER, persons[:, NODE], NONE).astype(np.int32),
-            "values": np.where(known, LastValues(state)[numbers], 0.0),
-            "shown": np.where(known, state.shown[numbers], NONE),
-            "seen": np.where(there, tags[:, SEEN], 0),
-            **times,
+        role = persons[:, ROLE].astype(np.int8)
+        columns = {
+            "tag": tags[:, [CODE, MORE]],
+            "role": role,
+            "node": np.where(role >= MEMBER, persons[:, NODE], NONE).astype(np.int32),
+            "values": LastValues(state)[numbers],
+            "shown": state.shown[numbers],
+            "seen": tags[:, SEEN].copy(),
         }
+        if np.isfinite(self._rules.memory):
+            columns["time"] = self._coarse(state.times[numbers])
+        for name in columns.keys() - {"role", "node"}:
+            columns[name][role == GONE] = NONE if name == "shown" else 0
+        return columns
 
     def _note_before(self, who: NDArray[np.int64]) -> None:
         """Rows of these come: write down what they are."""

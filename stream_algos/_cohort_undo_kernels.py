@@ -68,3 +68,22 @@ def note_before(state: State, who: NDArray[np.int64], last: int, before: Before,
                 before.shown[count, place] = state.shown[person, place]
             count += 1
     return count
+
+
+@kernel
+def changed_since(state: State, before: Before, count: int) -> NDArray[np.int64]:
+    """Who of those who were written down is not what they were; that they were seen does not count."""
+    persons, found, size = state.persons, np.empty(count, np.int64), 0
+    values = np.empty(before.values.shape[1])
+    for index in range(count):
+        person = before.numbers[index]
+        take_values(state.narrow, state.exact, state.lows, person, values)
+        same = persons[person, ROLE] == before.places[index, 0] and persons[person, NODE] == before.places[index, 1]
+        for attribute in range(len(values)):
+            same &= values[attribute] == before.values[index, attribute]
+        for place in range(before.shown.shape[1]):
+            same &= state.shown[person, place] == before.shown[index, place]
+        if not same:
+            found[size] = person
+            size += 1
+    return found[:size]

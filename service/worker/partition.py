@@ -311,8 +311,9 @@ class InputPartition:
 
     def _withheld(self, clusters: Release) -> NDArray[np.uint64]:
         """What the engine may reuse although it neither left, nor leaves now, nor is going to."""
-        held_back = np.setdiff1d(self._owed.ids[~self._owed.reused], clusters.ids)
-        withheld = np.union1d(self._state.withheld, held_back)
+        withheld = self._state.withheld
+        if len(clusters) < len(self._owed):
+            withheld = np.union1d(withheld, np.setdiff1d(self._owed.ids[~self._owed.reused], clusters.ids))
         # What the engine has no more is asked for by nobody; there is hardly ever any, and it has very many.
         return np.intersect1d(withheld, self.engine.reusable()[0]) if len(withheld) else withheld
 
