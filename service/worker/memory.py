@@ -80,6 +80,8 @@ class MemoryNote(msgspec.Struct, frozen=True):
     """What a state record says of the memory that belongs to it."""
 
     topic_id: str
+    persons_check: str
+    """Of the key by which persons are known again: `Keys.persons_check`."""
     start: int
     """Where the records of this run begin."""
     end: int

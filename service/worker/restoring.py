@@ -34,6 +34,10 @@ log = logging.getLogger(__name__)
 _READ_TIMEOUT = 30.0
 _MARKER_SECONDS = 1.0
 """How long after a commit its marker may be missing before somebody is taken to have died in between."""
+_OTHER_PERSONS = (
+    "`persons` in the key file is another key than the one by which they are known there, so everybody would be taken "
+    "for new"
+)
 
 
 class PartitionError(PortcullisError):
@@ -178,16 +182,16 @@ class Restorer:
         memory = None
         if self.keys is not None:
             where = Partition(self.stream.memory_topic, state.origin.partition)
-            note = state.memory or self._nothing(where)
+            note = state.memory or self._nothing(where, self.keys)
             memory = PersonMemory(
                 self.stream.schema, engine, gate, where, self.keys, note, self.stream.same_persons, self.stream.company
             )
         return InputPartition(self.stream.schema, gate, engine, state, memory)
 
-    def _nothing(self, where: Partition) -> MemoryNote:
+    def _nothing(self, where: Partition, keys: Keys) -> MemoryNote:
         """Nobody is remembered: what the topic holds is of another time."""
         end = self.dirty.watermarks(where).high
-        return MemoryNote(str(self.topics.memory_id), end, end, {}, 0)
+        return MemoryNote(str(self.topics.memory_id), keys.persons_check, end, end, {}, 0)
 
     def _recall(
         self, partition: Partition, state: State, restored: InputPartition, left: InputPartition | None = None
@@ -196,13 +200,15 @@ class Restorer:
 
         What is in memory of the very cycle that is committed need not be read: only what came since is undone.
         """
-        if restored.memory is None:
+        if restored.memory is None or self.keys is None:
             return
         where, note = Partition(self.stream.memory_topic, partition.number), state.memory
         if note is None:
             raise PartitionError(lost_memory(partition, self.stream, "the state names none"))
         if note.topic_id != str(self.topics.memory_id):
             raise PartitionError(lost_memory(partition, self.stream, "it was deleted and created again"))
+        if note.persons_check != self.keys.persons_check:
+            raise PartitionError(lost_memory(partition, self.stream, _OTHER_PERSONS))
         if note.end > self.dirty.watermarks(where).high:
             raise PartitionError(lost_memory(partition, self.stream, "it ends before the records that the state names"))
         started = time.monotonic()

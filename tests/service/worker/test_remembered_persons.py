@@ -1,5 +1,6 @@
 """A worker that remembers people: whatever happens to it, the attacker who ties rows together finds k persons."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,16 @@ def test_a_memory_topic_that_is_created_again_while_it_runs_stops_the_partition(
     assert "deleted and created again" in quarter.stopped()
 
 
+def with_persons_of(one: Path, seals: Path) -> Path:
+    """A file with the key of persons of one key file, and what seals of another; whichever is missing is made."""
+    for path in (one, seals):
+        if not path.exists():
+            add_key(path)
+    persons, merged = json.loads(one.read_bytes())["persons"], one.with_name("merged.json")
+    merged.write_text(json.dumps(json.loads(seals.read_bytes()) | {"persons": persons}))
+    return merged
+
+
 def test_a_foreign_key_stops_the_partition_and_an_old_one_still_opens(
     quarter: Quarter, key_file: Path, tmp_path: Path
 ) -> None:
@@ -172,10 +183,26 @@ def test_a_foreign_key_stops_the_partition_and_an_old_one_still_opens(
     other.paper.assign(0)
     other.hall.cycle()
     assert other.known()["persons"] == known, "sealed with the key before"
-    add_key(tmp_path / "foreign.json")
-    foreign = Quarter(tmp_path / "foreign.json", paper=quarter.paper)
+    foreign = Quarter(with_persons_of(key_file, seals=tmp_path / "foreign.json"), paper=quarter.paper)
     foreign.paper.assign(0)
     assert "which is not in the key file" in foreign.stopped()
+
+
+def test_a_key_file_with_another_key_of_persons_stops_the_partition(quarter: Quarter, key_file: Path) -> None:
+    """It opens everything, and would know nobody again."""
+    merged = with_persons_of(key_file.with_name("foreign.json"), seals=key_file)
+    published = len(quarter.published()[0])
+    other = Quarter(merged, paper=quarter.paper)
+    other.paper.assign(0)
+    reason = other.stopped()
+    assert "`persons` in the key file is another key" in reason
+    assert "Bring back the topic, or the key file" in reason
+    other.come(40)
+    other.hall.cycle(3)
+    assert len(other.published()[0]) == published
+    note = State.decode(quarter.paper.logs[STATES][-1][1]).memory
+    assert note is not None
+    assert note.persons_check == load_keys(key_file).persons_check != load_keys(merged).persons_check
 
 
 def test_a_drained_stream_forgets_everybody(quarter: Quarter, key_file: Path) -> None:
