@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
@@ -117,6 +117,10 @@ class Written:
     records: tuple[tuple[bytes, bytes | None], ...]
     note: MemoryNote
     live: _Live = field(default_factory=_Live)
+
+    def deleting(self, keys: Collection[bytes]) -> Written:
+        """The same after whatever the topic holds under these keys is deleted."""
+        return replace(self, records=(*((key, None) for key in keys), *self.records))
 
     def ending(self, end: int) -> Written:
         """The same once it is known where its records end."""

@@ -1,16 +1,17 @@
 """A worker that remembers people: whatever happens to it, the attacker who ties rows together finds k persons."""
 
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 import numpy as np
 import pytest
 
 from microdata import Number, PersonSource
-from service.kafka import AbortableError, UnclearError
+from service.kafka import AbortableError, Partition, UnclearError
 from service.settings import SettingsError
 from service.worker import followed, partition
 from service.worker import memory as memory_module
@@ -27,7 +28,7 @@ from stream_algos import Castle, Cohorts
 from tests.service.worker.paper_kafka import Paper
 from tests.service.worker.quarter import ASKED, MEMORY, STATES, K, Quarter
 from tests.service.worker.test_crashes import SCHEMA
-from tests.service.worker.test_cycle import RAW, STATE, Hall
+from tests.service.worker.test_cycle import RAW, RAW_1, STATE, Hall
 
 
 @pytest.mark.parametrize("company", ["standing", "present"])
@@ -218,6 +219,34 @@ def test_a_drained_stream_forgets_everybody(quarter: Quarter, key_file: Path) ->
     assert anew.known()["persons"] == 0
 
 
+def test_whoever_begins_anew_leaves_nothing_of_the_run_before(quarter: Quarter, key_file: Path) -> None:
+    """Whoever deletes the state and the offsets, and not the memory, has no key that covers its records any more."""
+    quarter.hall.worker.close()
+    before = len(quarter.paper.logs[MEMORY])
+    keys = [key for key, _ in quarter.paper.logs[MEMORY]]
+    quarter.paper.logs[STATES].clear()
+    quarter.paper.committed_offsets.clear()
+    anew = Quarter(key_file, paper=quarter.paper)
+    anew.hall.cycle()
+    assert anew.known()["persons"] == 0
+    assert [key for key, value in quarter.paper.logs[MEMORY][before:] if value is None] == keys
+    quarter.compact()
+    assert all((MEMORY, number) in quarter.paper.gone for number in range(before))
+    anew.hall.cycle(2)
+    assert anew.known()["persons"] > 50
+    anew.restart()
+    anew.hall.cycle()
+    assert anew.known()["persons"] > 50
+
+
+@pytest.mark.parametrize("topic", ["raw", STATE])
+def test_who_is_told_to_begin_anew_is_told_to_delete_what_is_remembered_too(quarter: Quarter, topic: str) -> None:
+    quarter.paper.ids[topic] = UUID(int=9)
+    quarter.come(40)
+    quarter.hall.cycle()
+    assert f"delete topics '{STATE}' and '{MEMORY.topic}' and the offsets of group" in quarter.stopped()
+
+
 def kept(quarter: Quarter, key_file: Path, partitions: int = 1) -> Any:
     """End a stream and keep its cohorts."""
     quarter.hall.cycle(2)
@@ -295,6 +324,34 @@ def test_cohorts_cannot_be_kept_where_keys_have_moved(quarter: Quarter, key_file
     quarter.paper.grown = dict.fromkeys(("raw", STATE, MEMORY.topic), 2)
     with pytest.raises(PartitionError, match="keys have moved"):
         kept(quarter, key_file, 2)
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+def test_a_partition_that_came_after_a_drain_begins_with_the_present_number(
+    key_file: Path, start: Literal["earliest", "latest"]
+) -> None:
+    """It is begun first, while all states that there are speak of the number before."""
+    quarter = Quarter(key_file)
+    stream = replace(quarter.hall.stream, schema=replace(SCHEMA, person=PersonSource.KEY), keyed="murmur2", start=start)
+    quarter.hall.cycle()
+    quarter.hall.worker.close()
+    settings = WorkerSettings(key_file=key_file)
+    quarter.paper.assign(0)
+    Worker(stream, quarter.paper, settings, Metrics(stream)).drain()
+    quarter.paper.grown = dict.fromkeys(("raw", STATE, MEMORY.topic), 2)
+    quarter.hall.feed((b"p1", b"{}"), place=RAW_1)
+    for assigned in ([1], [0, 1], [0, 1]):
+        worker = Worker(stream, quarter.paper, settings, Metrics(stream))
+        assert worker.open(threading.Event())
+        worker._owned.join()
+        quarter.paper.assign(*assigned)
+        worker._poll(0.0, 1)
+        assert worker._owned.stopped == {}
+        assert [worker._owned.running[Partition("raw", number)]._state.first_partitions for number in assigned] == [
+            2
+        ] * len(assigned)
+        assert worker._owned.running[RAW_1].position == 0, "what came before it was begun is not passed over"
+        worker.close()
 
 
 def test_a_forgotten_person_is_gone_from_the_bytes_once_they_are_compacted(quarter: Quarter, key_file: Path) -> None:
