@@ -142,6 +142,26 @@ class Restorer:
         ours = (f"{self.stream.group}.", f"{self.stream.state_topic}.")
         return states[-1].owner if states and states[-1].owner.startswith(ours) else None
 
+    def require_under_way(self) -> None:
+        """Refuse where the stream would have to begin in some partition before anybody could be forgotten there."""
+        states = [self._last_state(number) for number in range(self.topics.input_partitions)]
+        where = f"stream {self.stream.name!r}"
+        if not any(states):
+            raise PartitionError(f"{where} was never started: there is nobody to forget")
+        if any(state.legacy for state in states if state):
+            raise PartitionError(
+                f"{where} was drained with --keep-cohorts: start the policy that goes on with them, stop it and run "
+                "this with that policy; or run `portcullis drain` without --keep-cohorts, which forgets everybody"
+            )
+        missing = [number for number, state in enumerate(states) if state is None or state.engine is None]
+        if len(missing) == len(states):
+            raise PartitionError(f"{where} was drained, which forgot everybody: there is nobody to forget")
+        if missing:
+            raise PartitionError(
+                f"{where} has not begun in {self.stream.input}/{missing[0]}: start its workers until they are ready, "
+                "stop them and run this again"
+            )
+
     def begin(self, partition: Partition) -> tuple[InputPartition, Collection[bytes]]:
         """The partition where the policy says, or where a drained stream has ended.
 
