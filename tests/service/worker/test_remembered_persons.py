@@ -30,6 +30,16 @@ from tests.service.worker.quarter import ASKED, MEMORY, STATES, K, Quarter
 from tests.service.worker.test_crashes import SCHEMA
 from tests.service.worker.test_cycle import RAW, RAW_1, STATE, Hall
 
+LOST = {3: "commit", 5: "committed"}
+"""In which turns the answer to a commit is lost: before it was applied, and after."""
+
+
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages of a few persons, many of which make a round."""
+    monkeypatch.setattr(memory_module, "_RAW_BYTES", 600)
+    monkeypatch.setattr(memory_module, "_PER_PAGE", 300)
+    monkeypatch.setattr(memory_module, "_PER_DELTA", 30)
+
 
 @pytest.mark.parametrize("company", ["standing", "present"])
 @pytest.mark.parametrize("l", [1, 2])
@@ -39,17 +49,15 @@ def test_the_attack_fails_over_restarts_compaction_and_small_pages(
     company: str,
     l: int,  # noqa: E741 - ℓ
 ) -> None:
-    monkeypatch.setattr(memory_module, "_RAW_BYTES", 600)
-    monkeypatch.setattr(memory_module, "_PER_PAGE", 300)
-    monkeypatch.setattr(memory_module, "_PER_DELTA", 30)
+    small_pages(monkeypatch)
     monkeypatch.setattr(partition, "_FEW_BOXES", 10)
     monkeypatch.setattr(followed, "_PERSONS", 100)
     quarter = Quarter(key_file, company=company, l=l)
     quarter.hall.cycle()
     for turn in range(40):
         quarter.come(25, among=slice(0, 20 + turn))
-        if turn % 7 == 3:
-            quarter.paper.errors["commit"] = UnclearError("nobody knows")
+        if turn % 7 in LOST:
+            quarter.paper.errors[LOST[turn % 7]] = UnclearError("nobody knows")
         quarter.hall.cycle(1 + turn % 3)
         if turn % 3 == 0:
             quarter.restart()
@@ -140,6 +148,8 @@ def test_people_are_known_again_by_a_new_process_with_the_same_key_file(quarter:
     ("spoil", "reason"),
     [
         (lambda own: own.paper.gone.add((MEMORY, len(own.paper.logs[MEMORY]) - 1)), "records are missing or old"),
+        (lambda own: own.paper.truncate(MEMORY, 3), "records are missing or old"),
+        (lambda own: own.paper.truncate(MEMORY, len(own.paper.logs[MEMORY])), "records are missing or old"),
         (lambda own: own.paper.logs[MEMORY].__delitem__(slice(-1, None)), "ends before the records"),
         (lambda own: own.paper.logs[MEMORY].__setitem__(-1, own.paper.logs[MEMORY][0]), "missing or old"),
         (lambda own: own.paper.logs[MEMORY].__setitem__(-1, (b"delta/99/0", own.paper.logs[MEMORY][0][1])), "not open"),
@@ -498,6 +508,91 @@ def test_what_is_in_memory_of_another_cycle_or_of_a_failed_one_is_read_instead(q
         quarter.hall.worker._owned._trouble.over()
         quarter.hall.worker._poll(0.0, 1)
         (own,) = quarter.hall.worker._owned.running.values()
+
+
+@pytest.mark.parametrize(("when", "is_read"), [("commit", False), ("committed", True)])
+def test_after_a_lost_answer_what_is_in_memory_is_taken_over_only_for_the_cycle_that_is_committed(
+    quarter: Quarter, when: str, is_read: bool
+) -> None:
+    quarter.hall.cycle(2)
+    (old,) = quarter.hall.worker._owned.running.values()
+    sequence, reading = old.sequence, f"read {MEMORY.topic}/0"
+    quarter.come(60, moving=0.1)
+    quarter.paper.errors[when] = UnclearError("nobody knows")
+    quarter.hall.cycle()
+    quarter.hall.worker._transactions.trouble.over()
+    quarter.paper.errors[reading] = UnclearError("somebody reads")
+    quarter.hall.worker._poll(0.0, 1)
+    assert (quarter.paper.errors.pop(reading, None) is None) == is_read
+    quarter.hall.worker._owned._trouble.over()
+    quarter.hall.worker._poll(0.0, 1)
+    (own,) = quarter.hall.worker._owned.running.values()
+    assert own.sequence == sequence + is_read
+    taken_over = tables(quarter)
+    quarter.restart()
+    quarter.hall.worker._poll(0.0, 1)
+    assert {key: value for key, value in tables(quarter).items() if key[1] != "seen"} == {
+        key: value for key, value in taken_over.items() if key[1] != "seen"
+    }
+    quarter.hall.cycle(3)
+    assert quarter.least() >= K
+
+
+def interrupted(paper: Any, call: str) -> list[bytes]:
+    """Let the next transaction that holds a page fail once it was handed over; keys that were, to look at."""
+    seen: list[bytes] = []
+    original = getattr(paper, call)
+
+    def handed(*given: Any, **more: Any) -> Any:
+        answer = original(*given, **more)
+        keys = [record[1] for record in paper._open if record[0] == MEMORY]
+        if any(key.startswith(b"persons/") for key in keys) and not seen:
+            seen.extend(keys)
+            raise AbortableError("not acknowledged")
+        return answer
+
+    setattr(paper, call, handed)
+    return seen
+
+
+@pytest.mark.parametrize("call", ["produce", "produce_and_wait"])
+def test_pages_that_were_interrupted_are_written_again_and_the_round_goes_on(
+    key_file: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    small_pages(monkeypatch)
+    quarter = Quarter(key_file)
+    quarter.hall.cycle()
+    for _ in range(3):
+        quarter.come(40)
+        quarter.hall.cycle()
+    seen = interrupted(quarter.paper, call)
+    rounds, restarts = set[int](), 0
+    for _ in range(12):
+        quarter.come(20)
+        before = len(quarter.paper.logs[MEMORY])
+        had_failed = bool(seen)
+        quarter.hall.cycle()
+        if seen and not had_failed:
+            assert len(quarter.paper.logs[MEMORY]) == before, "nothing of it counts"
+            quarter.hall.cycle()
+        (own,) = quarter.hall.worker._owned.running.values()
+        assert own.memory is not None
+        live, note = own.memory.durable._live, own.memory.durable.note
+        rounds.add(live.begun)
+        if live.next != (0, 0):
+            quarter.restart()
+            quarter.hall.worker._poll(0.0, 1)
+            (own,) = quarter.hall.worker._owned.running.values()
+            assert own.memory is not None
+            assert own.memory.durable._live == live
+            assert own.memory.durable.note == note
+            restarts += 1
+    assert any(key.startswith(b"persons/") for key in seen), "a page was interrupted"
+    assert restarts > 3
+    assert len(rounds) > 2, "rounds came to their end"
+    quarter.hall.cycle(3)
+    assert quarter.least() >= K
+    assert quarter.hall.worker.metrics.status()["counts"]["refused_releases"] == 0
 
 
 def test_a_worker_without_its_key_refuses_to_start_and_says_how_to_make_one(tmp_path: Path) -> None:
