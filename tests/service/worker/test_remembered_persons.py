@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from microdata import Number, PersonSource
-from service.kafka import AbortableError, Partition, UnclearError
+from service.kafka import AbortableError, Partition, RecordBatch, UnclearError
 from service.settings import SettingsError
 from service.worker import followed, partition
 from service.worker import memory as memory_module
@@ -489,6 +489,33 @@ def test_what_is_durable_is_remembered_without_reading_it_when_a_cycle_is_given_
     quarter.hall.cycle(4)
     assert quarter.least() >= K
     assert quarter.hall.worker.metrics.status()["counts"]["refused_releases"] == 0
+
+
+def test_how_far_reading_what_is_remembered_has_come_is_why_a_worker_is_not_ready(
+    quarter: Quarter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quarter.hall.cycle(2)
+    read, metrics, told = quarter.paper.read, quarter.hall.worker.metrics, []
+
+    def one_by_one(place: Any, start: int, stop: int, timeout: float) -> Any:
+        for batch in read(place, start, stop, timeout):
+            for record in zip(batch.offsets, batch.keys, batch.values, strict=True):
+                offsets = np.array(record[:1])
+                yield RecordBatch(place, offsets, offsets, [record[1]], [record[2]])
+                told.append(metrics.unready())
+
+    assert metrics.unready() is None
+    quarter.restart()
+    monkeypatch.setattr(quarter.paper, "read", one_by_one)
+    quarter.hall.worker._poll(0.0, 1)
+    records = len(quarter.paper.logs[MEMORY])
+    shares = [round(100 * (number + 1) / records) for number in range(records)]
+    assert [one for one in told if MEMORY.topic in one] == [
+        f"reading {MEMORY.topic}/0 again, {share} %" for share in shares
+    ]
+    monkeypatch.undo()
+    quarter.hall.cycle()
+    assert metrics.unready() is None
 
 
 def test_what_is_in_memory_of_another_cycle_or_of_a_failed_one_is_read_instead(quarter: Quarter) -> None:
