@@ -26,19 +26,12 @@ from service.worker.state import State
 from service.worker.topics import TopicError, prepare
 from stream_algos import Castle, Cohorts
 from tests.service.worker.paper_kafka import Paper
-from tests.service.worker.quarter import ASKED, MEMORY, STATES, K, Quarter
+from tests.service.worker.quarter import ASKED, MEMORY, STATES, K, Quarter, small_pages
 from tests.service.worker.test_crashes import SCHEMA
 from tests.service.worker.test_cycle import RAW, RAW_1, STATE, Hall
 
 LOST = {3: "commit", 5: "committed"}
 """In which turns the answer to a commit is lost: before it was applied, and after."""
-
-
-def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages of a few persons, many of which make a round."""
-    monkeypatch.setattr(memory_module, "_RAW_BYTES", 600)
-    monkeypatch.setattr(memory_module, "_PER_PAGE", 300)
-    monkeypatch.setattr(memory_module, "_PER_DELTA", 30)
 
 
 @pytest.mark.parametrize("company", ["standing", "present"])
