@@ -48,7 +48,7 @@ class Desk:
     def work(self) -> None:
         """Let a worker take the events of some persons."""
         stream = stream_of(load_policy(str(self._policy)), self._settings)
-        worker = Worker(stream, self.paper, self._settings, Metrics(stream))  # type: ignore[arg-type]
+        worker = Worker(stream, self.paper, self._settings, Metrics(stream))
         worker.open(threading.Event())
         worker._owned.join()
         self.paper.assign(0)

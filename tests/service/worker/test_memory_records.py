@@ -22,7 +22,7 @@ class Noise:
     def __init__(self, sizes: Mapping[str, int], columns: int) -> None:
         random = np.random.default_rng(7)
         self._sizes = dict(sizes)
-        self._tables = {
+        self._tables: dict[str, dict[str, Any]] = {
             name: {
                 "tag": np.frombuffer(random.bytes(16 * size)).reshape(size, 2).view(np.int64),
                 "values": np.frombuffer(random.bytes(8 * size * columns)).reshape(size, columns),

@@ -503,7 +503,7 @@ def test_how_far_reading_what_is_remembered_has_come_is_why_a_worker_is_not_read
     quarter.hall.worker._poll(0.0, 1)
     records = len(quarter.paper.logs[MEMORY])
     shares = [round(100 * (number + 1) / records) for number in range(records)]
-    assert [one for one in told if MEMORY.topic in one] == [
+    assert [one for one in told if one and MEMORY.topic in one] == [
         f"reading {MEMORY.topic}/0 again, {share} %" for share in shares
     ]
     monkeypatch.undo()
