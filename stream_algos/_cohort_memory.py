@@ -150,7 +150,7 @@ class CohortMemory(Memory):
         return self._state.due[len(self._state.due) - count :, NOTED].astype(np.int64)
 
     def touched(self) -> dict[str, NDArray[np.int64]]:
-        """Whoever is new or not what they were, was in the pool, waited or was forgotten; the pool; nodes that changed."""
+        """Who is new or not what they were, was in the pool, waited or was forgotten; the pool; nodes that changed."""
         size, mark = self.sizes(), self._mark
         new = np.arange(mark.persons, size["persons"])
         came = changed_since(self._state, self._entries_before, self._came)

@@ -97,6 +97,10 @@ def drain_command(
         typer.echo("its cohorts are kept: a policy with the same quasi-identifiers and no larger k goes on with them")
     elif stream.remembers:
         typer.echo("everybody is forgotten: what is promised begins anew with the next policy")
+        typer.echo(
+            "what was written of them stays on the disks of the brokers until more is written to "
+            f"{stream.memory_topic}: delete that topic to be rid of it"
+        )
 
 
 def forget_command(
@@ -127,7 +131,11 @@ def forget_command(
     with closing(connected.admin()) as admin:
         lag = int(admin.describe_topic(stream.memory_topic).config["max.compaction.lag.ms"])
     gone = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(time.time() + lag / 1000))
-    typer.echo(f"what was written of them is gone from the disks of the brokers once they have compacted, by {gone}")
+    typer.echo(
+        f"what was written of them is gone from the disks of the brokers once they have compacted: by {gone}, if "
+        "workers run again and events come. Brokers do not compact the segment that they write to, and close it only "
+        "when more is written: where nothing happens, run this again after that time"
+    )
 
 
 def _persons_in(path: Path) -> list[str]:

@@ -136,8 +136,8 @@ class Connections:
             self._opened, self._is_open = opened.pop_all(), True
 
     def _heard(self, reader: Reader) -> HeardReader:
-        def heard(partition: Partition) -> None:
-            self._metrics.step(f"reading {partition.topic}/{partition.number} again")
+        def heard(partition: Partition, share: float) -> None:
+            self._metrics.restoring(f"reading {partition.topic}/{partition.number} again, {100 * share:.0f} %")
 
         return HeardReader(reader, heard)
 

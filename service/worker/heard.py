@@ -8,9 +8,9 @@ from service.kafka import Partition, Reader, RecordBatch, Watermarks
 
 
 class HeardReader:
-    """Tells of every batch that it reads."""
+    """Tells of every batch that it reads, and which share of what was asked for is read then."""
 
-    def __init__(self, reader: Reader, tell: Callable[[Partition], None]) -> None:
+    def __init__(self, reader: Reader, tell: Callable[[Partition, float], None]) -> None:
         self._reader = reader
         self._tell = tell
 
@@ -21,7 +21,8 @@ class HeardReader:
     def read(self, partition: Partition, start: int, stop: int, timeout: float) -> Iterator[RecordBatch]:
         """See the port."""
         for batch in self._reader.read(partition, start, stop, timeout):
-            self._tell(partition)
+            done = int(batch.offsets[-1]) + 1 - start if len(batch) else 0
+            self._tell(partition, done / max(1, stop - start))
             yield batch
 
     def close(self) -> None:

@@ -401,6 +401,7 @@ class Worker:
         try:
             self._connections.open()
             self._require_alone()
+            self._connections.restorer.require_under_way()
             self._owned.join()
             tags = self._connections.tags_of(persons)
             forgotten: Counter[int] = Counter()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
@@ -80,6 +80,8 @@ class MemoryNote(msgspec.Struct, frozen=True):
     """What a state record says of the memory that belongs to it."""
 
     topic_id: str
+    persons_check: str
+    """Of the key by which persons are known again: `Keys.persons_check`."""
     start: int
     """Where the records of this run begin."""
     end: int
@@ -115,6 +117,10 @@ class Written:
     records: tuple[tuple[bytes, bytes | None], ...]
     note: MemoryNote
     live: _Live = field(default_factory=_Live)
+
+    def deleting(self, keys: Collection[bytes]) -> Written:
+        """The same after whatever the topic holds under these keys is deleted."""
+        return replace(self, records=(*((key, None) for key in keys), *self.records))
 
     def ending(self, end: int) -> Written:
         """The same once it is known where its records end."""

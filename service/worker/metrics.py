@@ -50,6 +50,9 @@ _GAUGES = {
     "founded": ("cohorts_founded", "Cohorts that new persons have founded."),
     "splits": ("cohort_splits", "Cohorts that were split in two."),
     "silent_cohorts": ("silent_cohorts", "Cohorts with fewer than k members, which publish nothing until others join."),
+    "fewest_members": ("cohort_members_fewest", "Members of the smallest cohort."),
+    "median_members": ("cohort_members_median", "Members of a cohort: the median, the mean over partitions."),
+    "most_members": ("cohort_members_most", "Members of the largest cohort."),
     "followed": ("persons_followed", "Persons whose published rows are tied together, as an attacker would."),
     "last_seen": ("last_seen_offsets", "Offsets since members were seen: the median, the mean over partitions."),
     "pending": ("events_pending", "Rows taken and undecided."),
@@ -149,6 +152,12 @@ class Metrics(Collector):
         self.step("waiting")
         with self._lock:
             self._waits_for = reason
+
+    def restoring(self, doing: str) -> None:
+        """A partition is being taken over, which is done before the loop polls again."""
+        self.step(doing)
+        with self._lock:
+            self._waits_for = doing
 
     def restored(self, partition: Partition, own: InputPartition, seconds: float) -> None:
         """A partition was taken over."""
@@ -272,12 +281,16 @@ class Metrics(Collector):
     def _gauges(self) -> dict[str, float]:
         known = self._partitions.values()
         engines = [each.get("engine", {}) for each in known]
+        with_cohorts = [engine for engine in engines if engine.get("cohorts")]
         return {
             "loss": _mean(known, "loss"),
             "delay": _mean(known, "delay"),
             "open_clusters": sum(engine.get("open_clusters", 0.0) for engine in engines),
             "tau": _mean(engines, "tau"),
             **{name: sum(engine.get(name, 0.0) for engine in engines) for name in _OF_PERSONS},
+            "fewest_members": min((engine["fewest_members"] for engine in with_cohorts), default=0.0),
+            "median_members": _mean(with_cohorts, "median_members"),
+            "most_members": max((engine["most_members"] for engine in with_cohorts), default=0.0),
             "followed": sum(each.get("followed", {}).get("persons", 0) for each in known),
             "last_seen": _mean(engines, "last_seen_median"),
             "pending": sum(each.get("pending", 0) for each in known),

@@ -113,7 +113,7 @@ class Ownership:
 
     def _restore(self, partition: Partition, committed: Committed | None, token: GroupToken) -> None:
         started, restorer = time.monotonic(), self._connections.restorer
-        self._metrics.step(f"restoring {partition.topic}/{partition.number}")
+        self._metrics.restoring(f"restoring {partition.topic}/{partition.number}")
         try:
             own = restorer.restore(partition, committed, self._left.pop(partition, None)) or self._transactions.claim(
                 partition, token, lambda: restorer.begin(partition)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -34,6 +34,10 @@ log = logging.getLogger(__name__)
 _READ_TIMEOUT = 30.0
 _MARKER_SECONDS = 1.0
 """How long after a commit its marker may be missing before somebody is taken to have died in between."""
+_OTHER_PERSONS = (
+    "`persons` in the key file is another key than the one by which they are known there, so everybody would be taken "
+    "for new"
+)
 
 
 class PartitionError(PortcullisError):
@@ -56,7 +60,7 @@ def recreated_input(partition: Partition, stream: Stream) -> str:
     """Why a partition stops whose topic is not the one that its state is about."""
     return (
         f"{partition.topic}/{partition.number}: the input topic was deleted and created again (its id changed), so "
-        f"offsets mean other events. To begin anew with it, stop the workers and delete topic {stream.state_topic!r} "
+        f"offsets mean other events. To begin anew with it, stop the workers and delete {_kept_topics(stream)} "
         f"and the offsets of group {stream.group!r}"
     )
 
@@ -65,9 +69,16 @@ def recreated_state(partition: Partition, stream: Stream) -> str:
     """Why a partition stops whose state is gone while it runs."""
     return (
         f"{partition.topic}/{partition.number}: the state topic {stream.state_topic!r} was deleted and created again "
-        "(its id changed), so nobody else can know what has left. To begin anew, stop the workers and delete it and "
-        f"the offsets of group {stream.group!r}: events that have left may leave again, under other boxes"
+        "(its id changed), so nobody else can know what has left. To begin anew, stop the workers and delete "
+        f"{_kept_topics(stream)} and the offsets of group {stream.group!r}: events that have left may leave again, "
+        "under other boxes"
     )
+
+
+def _kept_topics(stream: Stream) -> str:
+    """What a worker writes for those after it."""
+    names = [stream.state_topic, *([stream.memory_topic] if stream.remembers else [])]
+    return f"topic{'s' * (len(names) > 1)} {' and '.join(map(repr, names))}"
 
 
 def lost_memory(partition: Partition, stream: Stream, why: str) -> str:
@@ -131,23 +142,55 @@ class Restorer:
         ours = (f"{self.stream.group}.", f"{self.stream.state_topic}.")
         return states[-1].owner if states and states[-1].owner.startswith(ours) else None
 
-    def begin(self, partition: Partition) -> InputPartition:
+    def require_under_way(self) -> None:
+        """Refuse where the stream would have to begin in some partition before anybody could be forgotten there."""
+        states = [self._last_state(number) for number in range(self.topics.input_partitions)]
+        where = f"stream {self.stream.name!r}"
+        if not any(states):
+            raise PartitionError(f"{where} was never started: there is nobody to forget")
+        if any(state.legacy for state in states if state):
+            raise PartitionError(
+                f"{where} was drained with --keep-cohorts: start the policy that goes on with them, stop it and run "
+                "this with that policy; or run `portcullis drain` without --keep-cohorts, which forgets everybody"
+            )
+        missing = [number for number, state in enumerate(states) if state is None or state.engine is None]
+        if len(missing) == len(states):
+            raise PartitionError(f"{where} was drained, which forgot everybody: there is nobody to forget")
+        if missing:
+            raise PartitionError(
+                f"{where} has not begun in {self.stream.input}/{missing[0]}: start its workers until they are ready, "
+                "stop them and run this again"
+            )
+
+    def begin(self, partition: Partition) -> tuple[InputPartition, Collection[bytes]]:
         """The partition where the policy says, or where a drained stream has ended.
+
+        With it, keys of records about persons that an earlier run has left: nobody needs them or will delete them.
 
         Look only after everybody else was shut out who might begin too: they would see the same. Since this stream was
         drained, another one may have gone on, of which the committed offset knows nothing.
         """
         last = self._last_state(partition.number)
         if last is None:
-            return self._with(self._first(partition))
+            return self._anew(self._first(partition))
         self._check(partition, last)
         if last.engine is not None:
             raise RetriableError(f"{partition.topic}/{partition.number}: was taken over meanwhile")
         if last.legacy is not None:
-            return self._inherited(partition, last, last.legacy)
+            return self._inherited(partition, last, last.legacy), ()
         # The new policy takes over nothing of the old one but the counts.
         first = self.topics.input_partitions if self.stream.stays_put else last.first_partitions
-        return self._with(self._fresh(partition, last.position, first, last.sequence, last.totals))
+        return self._anew(self._fresh(partition, last.position, first, last.sequence, last.totals))
+
+    def _anew(self, state: State) -> tuple[InputPartition, Collection[bytes]]:
+        own = self._with(state)
+        if own.memory is None:
+            return own, ()
+        where, left = Partition(self.stream.memory_topic, state.origin.partition), dict[bytes, bool]()
+        low, high = self.dirty.watermarks(where).low, own.memory.durable.note.start
+        for batch in self.reader.read(where, low, high, _READ_TIMEOUT):
+            left |= {key: value is not None for key, value in zip(batch.keys, batch.values, strict=True) if key}
+        return own, [key for key, is_there in left.items() if is_there]
 
     def _inherited(self, partition: Partition, last: State, legacy: Legacy) -> InputPartition:
         """The partition with the persons whom a drained stream has kept, if they were kept for such a policy."""
@@ -178,16 +221,16 @@ class Restorer:
         memory = None
         if self.keys is not None:
             where = Partition(self.stream.memory_topic, state.origin.partition)
-            note = state.memory or self._nothing(where)
+            note = state.memory or self._nothing(where, self.keys)
             memory = PersonMemory(
                 self.stream.schema, engine, gate, where, self.keys, note, self.stream.same_persons, self.stream.company
             )
         return InputPartition(self.stream.schema, gate, engine, state, memory)
 
-    def _nothing(self, where: Partition) -> MemoryNote:
+    def _nothing(self, where: Partition, keys: Keys) -> MemoryNote:
         """Nobody is remembered: what the topic holds is of another time."""
         end = self.dirty.watermarks(where).high
-        return MemoryNote(str(self.topics.memory_id), end, end, {}, 0)
+        return MemoryNote(str(self.topics.memory_id), keys.persons_check, end, end, {}, 0)
 
     def _recall(
         self, partition: Partition, state: State, restored: InputPartition, left: InputPartition | None = None
@@ -196,13 +239,15 @@ class Restorer:
 
         What is in memory of the very cycle that is committed need not be read: only what came since is undone.
         """
-        if restored.memory is None:
+        if restored.memory is None or self.keys is None:
             return
         where, note = Partition(self.stream.memory_topic, partition.number), state.memory
         if note is None:
             raise PartitionError(lost_memory(partition, self.stream, "the state names none"))
         if note.topic_id != str(self.topics.memory_id):
             raise PartitionError(lost_memory(partition, self.stream, "it was deleted and created again"))
+        if note.persons_check != self.keys.persons_check:
+            raise PartitionError(lost_memory(partition, self.stream, _OTHER_PERSONS))
         if note.end > self.dirty.watermarks(where).high:
             raise PartitionError(lost_memory(partition, self.stream, "it ends before the records that the state names"))
         started = time.monotonic()
@@ -329,10 +374,13 @@ class Restorer:
         if other is not None:
             self._check_owner(partition, other)
             self._check_partitions(partition, other)
-        first = self.topics.input_partitions if other is None else other.first_partitions
+        now = self.topics.input_partitions
+        first = now if other is None else other.first_partitions
         marks = self.consumer.watermarks(partition)
         earliest = self.stream.start == "earliest" or partition.number >= first
-        return self._fresh(partition, marks.low if earliest else marks.high, first)
+        # Where keys have moved since a stream was drained, what begins here begins with the present partitions.
+        ended = other is not None and other.engine is None and self.stream.stays_put
+        return self._fresh(partition, marks.low if earliest else marks.high, now if ended else first)
 
     def _fresh(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import os
 import secrets
 import struct
@@ -45,6 +46,11 @@ class Keys:
     current: str
     """Id of the key that seals what is written."""
     seals: Mapping[str, bytes] = field(repr=False)
+
+    @property
+    def persons_check(self) -> str:
+        """By what it shows whether two files know persons by the same key: a hash under that key, of nobody."""
+        return hashlib.blake2b(b"the key of persons", key=bytes(self.persons), digest_size=16).hexdigest()
 
     def seal(self, content: bytes, where: Partition, key: bytes, sequence: int) -> bytes:
         """Bytes that open only at this place."""

@@ -5,8 +5,9 @@ After any abort or unclear commit the producer is thrown away: nothing is resume
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing, suppress
+from dataclasses import replace
 from typing import TypeAlias
 
 from service.kafka import (
@@ -56,8 +57,12 @@ class Transactions:
             self._producer = producer
         return self._producer
 
-    def claim(self, partition: Partition, token: GroupToken, begin: Callable[[], InputPartition]) -> InputPartition:
+    def claim(
+        self, partition: Partition, token: GroupToken, begin: Callable[[], tuple[InputPartition, Collection[bytes]]]
+    ) -> InputPartition:
         """Begin a partition in which no stream is under way, before anything of it is taken.
+
+        What an earlier run has left of persons, under the keys that `begin` tells, is deleted.
 
         Another stream may begin with the same output at the same moment. They share the producer's id: each shuts out
         those who opened it before and then looks what they have committed, so at most one of them gets through.
@@ -66,8 +71,10 @@ class Transactions:
         claimant = f"{self._stream.state_topic}.{partition.number}"
         with closing(self._client.producer(claimant)) as producer:
             producer.init_transactions()
-            own = begin()
+            own, left = begin()
             settlement = own.settle(own.publish(), claimant)
+            if settlement.memory is not None:
+                settlement = replace(settlement, memory=settlement.memory.deleting(left))
             settled = self._transact(producer, token, {partition: settlement})
         own.committed(settled[partition])
         return own

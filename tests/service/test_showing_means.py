@@ -72,6 +72,26 @@ def test_where_a_row_may_leave_alone_a_mean_is_refused(weaker: str) -> None:
     assert weaker.partition(":")[0] in problem.reason
 
 
+@pytest.mark.parametrize("company", ["standing", "present"])
+def test_people_who_are_known_again_are_not_shown_as_means(company: str) -> None:
+    asked = "{algorithm: cohorts, k: 4, delay: {tuples: 40}, company: " + company + "}"
+    parse_policy(policy(asked, STREAM))
+    with pytest.raises(PolicyError) as refusal:
+        parse_policy(policy(asked, STREAM, "show: mean\n"))
+    (problem,) = refusal.value.problems
+    assert (problem.path, "company" in problem.reason) == ("show", True)
+
+
+@pytest.mark.parametrize("company", ["standing", "present"])
+@pytest.mark.parametrize("share", ["max_share: 0.5", "max_category_share: 0.5"])
+def test_shares_are_not_promised_for_people_who_are_known_again(company: str, share: str) -> None:
+    asked = "{algorithm: cohorts, k: 4, delay: {tuples: 40}, company: " + f"{company}, {share}" + "}"
+    with pytest.raises(PolicyError) as refusal:
+        parse_policy(policy(asked, STREAM))
+    (problem,) = refusal.value.problems
+    assert problem.path == f"guarantee.{share.partition(':')[0]}"
+
+
 def test_an_engine_says_itself_when_rows_leave_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Castle.Parameters, "alone", property(lambda _: "company"))
     with pytest.raises(PolicyError, match="company"):

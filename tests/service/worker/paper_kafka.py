@@ -56,6 +56,11 @@ class Paper:
         if name in self.errors:
             raise self.errors.pop(name)
 
+    def truncate(self, place: Any, low: int) -> None:
+        """Delete the records before an offset."""
+        self.low[place] = low
+        self.gone |= {(place, offset) for offset in range(low)}
+
     def assign(self, *numbers: Any) -> None:
         """What the next poll tells the member to own."""
         self._coming.append(frozenset(Partition("raw", number) for number in numbers))

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pytest
 
 from privacy.over_time import Sightings, candidates
 from service.kafka import Partition
+from service.worker import memory
 from stream_algos import Cohorts
 from tests.service.worker.test_cycle import RAW, STATE, Hall
 
@@ -15,6 +17,13 @@ MEMORY = Partition("portcullis.safe.memory", 0)
 STATES = Partition(STATE, 0)
 K = 3
 ASKED: dict[str, Any] = {"k": K, "founders": 2 * K, "delay": {"tuples": 40}, "company": "standing"}
+
+
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages of a few persons, many of which make a round."""
+    monkeypatch.setattr(memory, "_RAW_BYTES", 600)
+    monkeypatch.setattr(memory, "_PER_PAGE", 300)
+    monkeypatch.setattr(memory, "_PER_DELTA", 30)
 
 
 class Quarter:

@@ -40,29 +40,41 @@ def test_a_state_says_of_a_box_only_where_it_is_remembered(quarter: Quarter) -> 
     assert np.isfinite(decided.lo).all(), "who has decided it knows the box itself"
 
 
+def unanswered(quarter: Quarter, when: str, moving: float) -> Release:
+    """A cycle whose commit nobody answers: what it has decided, as it would be kept."""
+    (own,) = quarter.hall.worker._owned.running.values()
+    quarter.come(20, moving=moving)
+    quarter.paper.errors[when] = UnclearError("nobody knows")
+    quarter.hall.cycle()
+    quarter.hall.worker._transactions.trouble.over()
+    assert own.memory is not None
+    return own.memory.referring(Release.concat([Release.empty(len(own.schema.quasi)), *own._fresh]))
+
+
 @pytest.mark.parametrize("company", ["standing", "present"])
 @pytest.mark.parametrize("moving", [0.0, 0.3])
 def test_after_a_restart_the_same_rows_leave_with_the_same_boxes(key_file: Path, company: str, moving: float) -> None:
     quarter = Quarter(key_file, company=company, founders=K)
     quarter.hall.cycle()
-    referred = 0
+    referred = committed = 0
     for turn in range(12):
         quarter.come(40, moving=moving, among=slice(0, 12 + 4 * turn))
         quarter.hall.cycle()
         before = owed(quarter)
         referred += int((before.entries >= 0).sum())
-        if turn % 2:
+        if turn % 3 == 0:
             quarter.restart()
-        else:  # what is in memory goes on, without what was not committed
-            quarter.come(20, moving=moving)
-            quarter.paper.errors["commit"] = UnclearError("nobody knows")
-            quarter.hall.cycle()
-            quarter.hall.worker._transactions.trouble.over()
+        elif turn % 3 == 1:  # what is in memory goes on, without what was not committed
+            unanswered(quarter, "commit", moving)
+        else:  # it was committed after all
+            before = unanswered(quarter, "committed", moving)
+            committed += len(before)
         quarter.hall.worker._poll(0.0, 1)
         after = owed(quarter)
         for name in ("ids", "lo", "hi", "parents", "members", "starts", "reused", "entries"):
             assert np.array_equal(getattr(after, name), getattr(before, name)), name
     assert (referred > 100) == (company == "standing"), "a class of those who are present has a box of its own"
+    assert committed > 0
     quarter.hall.cycle(3)
     assert quarter.least() >= K
     assert quarter.hall.worker.metrics.status()["counts"]["refused_releases"] == 0

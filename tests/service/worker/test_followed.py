@@ -136,6 +136,8 @@ def test_a_worker_tells_the_fewest_candidates_of_those_it_follows(everybody: Qua
     text = generate_latest(everybody.hall.worker.metrics.registry).decode()
     assert f'portcullis_least_candidates{{stream="s"}} {known["followed"]["least"]}.0' in text
     assert f'portcullis_persons_followed{{stream="s"}} {known["followed"]["persons"]}.0' in text
+    for name in ("fewest", "median", "most"):
+        assert f'portcullis_cohort_members_{name}{{stream="s"}} {engine[f"{name}_members"]}' in text
     for name in ("cohorts_founded", "cohort_splits", "silent_cohorts", "events_at_once_total"):
         assert f'portcullis_{name}{{stream="s"}}' in text
 

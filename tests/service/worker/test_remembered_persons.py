@@ -1,15 +1,17 @@
 """A worker that remembers people: whatever happens to it, the attacker who ties rows together finds k persons."""
 
+import json
+import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 import numpy as np
 import pytest
 
 from microdata import GuaranteeError, Number, PersonSource
-from service.kafka import AbortableError, UnclearError
+from service.kafka import AbortableError, Partition, RecordBatch, UnclearError
 from service.settings import SettingsError
 from service.worker import followed, partition
 from service.worker import memory as memory_module
@@ -24,9 +26,12 @@ from service.worker.state import State
 from service.worker.topics import TopicError, prepare
 from stream_algos import Castle, Cohorts
 from tests.service.worker.paper_kafka import Paper
-from tests.service.worker.quarter import ASKED, MEMORY, STATES, K, Quarter
+from tests.service.worker.quarter import ASKED, MEMORY, STATES, K, Quarter, small_pages
 from tests.service.worker.test_crashes import SCHEMA
-from tests.service.worker.test_cycle import RAW, STATE, Hall
+from tests.service.worker.test_cycle import RAW, RAW_1, STATE, Hall
+
+LOST = {3: "commit", 5: "committed"}
+"""In which turns the answer to a commit is lost: before it was applied, and after."""
 
 
 @pytest.mark.parametrize("company", ["standing", "present"])
@@ -37,17 +42,15 @@ def test_the_attack_fails_over_restarts_compaction_and_small_pages(
     company: str,
     l: int,  # noqa: E741 - ℓ
 ) -> None:
-    monkeypatch.setattr(memory_module, "_RAW_BYTES", 600)
-    monkeypatch.setattr(memory_module, "_PER_PAGE", 300)
-    monkeypatch.setattr(memory_module, "_PER_DELTA", 30)
+    small_pages(monkeypatch)
     monkeypatch.setattr(partition, "_FEW_BOXES", 10)
     monkeypatch.setattr(followed, "_PERSONS", 100)
     quarter = Quarter(key_file, company=company, l=l)
     quarter.hall.cycle()
     for turn in range(40):
         quarter.come(25, among=slice(0, 20 + turn))
-        if turn % 7 == 3:
-            quarter.paper.errors["commit"] = UnclearError("nobody knows")
+        if turn % 7 in LOST:
+            quarter.paper.errors[LOST[turn % 7]] = UnclearError("nobody knows")
         quarter.hall.cycle(1 + turn % 3)
         if turn % 3 == 0:
             quarter.restart()
@@ -193,6 +196,8 @@ def test_people_are_known_again_by_a_new_process_with_the_same_key_file(quarter:
     ("spoil", "reason"),
     [
         (lambda own: own.paper.gone.add((MEMORY, len(own.paper.logs[MEMORY]) - 1)), "records are missing or old"),
+        (lambda own: own.paper.truncate(MEMORY, 3), "records are missing or old"),
+        (lambda own: own.paper.truncate(MEMORY, len(own.paper.logs[MEMORY])), "records are missing or old"),
         (lambda own: own.paper.logs[MEMORY].__delitem__(slice(-1, None)), "ends before the records"),
         (lambda own: own.paper.logs[MEMORY].__setitem__(-1, own.paper.logs[MEMORY][0]), "missing or old"),
         (lambda own: own.paper.logs[MEMORY].__setitem__(-1, (b"delta/99/0", own.paper.logs[MEMORY][0][1])), "not open"),
@@ -217,6 +222,16 @@ def test_a_memory_topic_that_is_created_again_while_it_runs_stops_the_partition(
     assert "deleted and created again" in quarter.stopped()
 
 
+def with_persons_of(one: Path, seals: Path) -> Path:
+    """A file with the key of persons of one key file, and what seals of another; whichever is missing is made."""
+    for path in (one, seals):
+        if not path.exists():
+            add_key(path)
+    persons, merged = json.loads(one.read_bytes())["persons"], one.with_name("merged.json")
+    merged.write_text(json.dumps(json.loads(seals.read_bytes()) | {"persons": persons}))
+    return merged
+
+
 def test_a_foreign_key_stops_the_partition_and_an_old_one_still_opens(
     quarter: Quarter, key_file: Path, tmp_path: Path
 ) -> None:
@@ -227,10 +242,26 @@ def test_a_foreign_key_stops_the_partition_and_an_old_one_still_opens(
     other.paper.assign(0)
     other.hall.cycle()
     assert other.known()["persons"] == known, "sealed with the key before"
-    add_key(tmp_path / "foreign.json")
-    foreign = Quarter(tmp_path / "foreign.json", paper=quarter.paper)
+    foreign = Quarter(with_persons_of(key_file, seals=tmp_path / "foreign.json"), paper=quarter.paper)
     foreign.paper.assign(0)
     assert "which is not in the key file" in foreign.stopped()
+
+
+def test_a_key_file_with_another_key_of_persons_stops_the_partition(quarter: Quarter, key_file: Path) -> None:
+    """It opens everything, and would know nobody again."""
+    merged = with_persons_of(key_file.with_name("foreign.json"), seals=key_file)
+    published = len(quarter.published()[0])
+    other = Quarter(merged, paper=quarter.paper)
+    other.paper.assign(0)
+    reason = other.stopped()
+    assert "`persons` in the key file is another key" in reason
+    assert "Bring back the topic, or the key file" in reason
+    other.come(40)
+    other.hall.cycle(3)
+    assert len(other.published()[0]) == published
+    note = State.decode(quarter.paper.logs[STATES][-1][1]).memory
+    assert note is not None
+    assert note.persons_check == load_keys(key_file).persons_check != load_keys(merged).persons_check
 
 
 def test_a_drained_stream_forgets_everybody(quarter: Quarter, key_file: Path) -> None:
@@ -244,6 +275,34 @@ def test_a_drained_stream_forgets_everybody(quarter: Quarter, key_file: Path) ->
     anew.paper.assign(0)
     anew.hall.cycle()
     assert anew.known()["persons"] == 0
+
+
+def test_whoever_begins_anew_leaves_nothing_of_the_run_before(quarter: Quarter, key_file: Path) -> None:
+    """Whoever deletes the state and the offsets, and not the memory, has no key that covers its records any more."""
+    quarter.hall.worker.close()
+    before = len(quarter.paper.logs[MEMORY])
+    keys = [key for key, _ in quarter.paper.logs[MEMORY]]
+    quarter.paper.logs[STATES].clear()
+    quarter.paper.committed_offsets.clear()
+    anew = Quarter(key_file, paper=quarter.paper)
+    anew.hall.cycle()
+    assert anew.known()["persons"] == 0
+    assert [key for key, value in quarter.paper.logs[MEMORY][before:] if value is None] == keys
+    quarter.compact()
+    assert all((MEMORY, number) in quarter.paper.gone for number in range(before))
+    anew.hall.cycle(2)
+    assert anew.known()["persons"] > 50
+    anew.restart()
+    anew.hall.cycle()
+    assert anew.known()["persons"] > 50
+
+
+@pytest.mark.parametrize("topic", ["raw", STATE])
+def test_who_is_told_to_begin_anew_is_told_to_delete_what_is_remembered_too(quarter: Quarter, topic: str) -> None:
+    quarter.paper.ids[topic] = UUID(int=9)
+    quarter.come(40)
+    quarter.hall.cycle()
+    assert f"delete topics '{STATE}' and '{MEMORY.topic}' and the offsets of group" in quarter.stopped()
 
 
 def kept(quarter: Quarter, key_file: Path, partitions: int = 1) -> Any:
@@ -323,6 +382,34 @@ def test_cohorts_cannot_be_kept_where_keys_have_moved(quarter: Quarter, key_file
     quarter.paper.grown = dict.fromkeys(("raw", STATE, MEMORY.topic), 2)
     with pytest.raises(PartitionError, match="keys have moved"):
         kept(quarter, key_file, 2)
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+def test_a_partition_that_came_after_a_drain_begins_with_the_present_number(
+    key_file: Path, start: Literal["earliest", "latest"]
+) -> None:
+    """It is begun first, while all states that there are speak of the number before."""
+    quarter = Quarter(key_file)
+    stream = replace(quarter.hall.stream, schema=replace(SCHEMA, person=PersonSource.KEY), keyed="murmur2", start=start)
+    quarter.hall.cycle()
+    quarter.hall.worker.close()
+    settings = WorkerSettings(key_file=key_file)
+    quarter.paper.assign(0)
+    Worker(stream, quarter.paper, settings, Metrics(stream)).drain()
+    quarter.paper.grown = dict.fromkeys(("raw", STATE, MEMORY.topic), 2)
+    quarter.hall.feed((b"p1", b"{}"), place=RAW_1)
+    for assigned in ([1], [0, 1], [0, 1]):
+        worker = Worker(stream, quarter.paper, settings, Metrics(stream))
+        assert worker.open(threading.Event())
+        worker._owned.join()
+        quarter.paper.assign(*assigned)
+        worker._poll(0.0, 1)
+        assert worker._owned.stopped == {}
+        assert [worker._owned.running[Partition("raw", number)]._state.first_partitions for number in assigned] == [
+            2
+        ] * len(assigned)
+        assert worker._owned.running[RAW_1].position == 0, "what came before it was begun is not passed over"
+        worker.close()
 
 
 def test_a_forgotten_person_is_gone_from_the_bytes_once_they_are_compacted(quarter: Quarter, key_file: Path) -> None:
@@ -455,6 +542,33 @@ def test_what_is_durable_is_remembered_without_reading_it_when_a_cycle_is_given_
     assert quarter.hall.worker.metrics.status()["counts"]["refused_releases"] == 0
 
 
+def test_how_far_reading_what_is_remembered_has_come_is_why_a_worker_is_not_ready(
+    quarter: Quarter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quarter.hall.cycle(2)
+    read, metrics, told = quarter.paper.read, quarter.hall.worker.metrics, []
+
+    def one_by_one(place: Any, start: int, stop: int, timeout: float) -> Any:
+        for batch in read(place, start, stop, timeout):
+            for record in zip(batch.offsets, batch.keys, batch.values, strict=True):
+                offsets = np.array(record[:1])
+                yield RecordBatch(place, offsets, offsets, [record[1]], [record[2]])
+                told.append(metrics.unready())
+
+    assert metrics.unready() is None
+    quarter.restart()
+    monkeypatch.setattr(quarter.paper, "read", one_by_one)
+    quarter.hall.worker._poll(0.0, 1)
+    records = len(quarter.paper.logs[MEMORY])
+    shares = [round(100 * (number + 1) / records) for number in range(records)]
+    assert [one for one in told if one and MEMORY.topic in one] == [
+        f"reading {MEMORY.topic}/0 again, {share} %" for share in shares
+    ]
+    monkeypatch.undo()
+    quarter.hall.cycle()
+    assert metrics.unready() is None
+
+
 def test_what_is_in_memory_of_another_cycle_or_of_a_failed_one_is_read_instead(quarter: Quarter) -> None:
     quarter.hall.cycle(2)
     (own,) = quarter.hall.worker._owned.running.values()
@@ -528,6 +642,91 @@ def test_an_engine_that_failed_is_not_taken_for_one_that_knows_what_is_durable(
     with pytest.raises(ZeroDivisionError):
         getattr(own, call)({"pass_over": own.position + 5, "forget": np.array([[0, 0]])}[call])
     assert own.durable_memory is None
+
+
+@pytest.mark.parametrize(("when", "is_read"), [("commit", False), ("committed", True)])
+def test_after_a_lost_answer_what_is_in_memory_is_taken_over_only_for_the_cycle_that_is_committed(
+    quarter: Quarter, when: str, is_read: bool
+) -> None:
+    quarter.hall.cycle(2)
+    (old,) = quarter.hall.worker._owned.running.values()
+    sequence, reading = old.sequence, f"read {MEMORY.topic}/0"
+    quarter.come(60, moving=0.1)
+    quarter.paper.errors[when] = UnclearError("nobody knows")
+    quarter.hall.cycle()
+    quarter.hall.worker._transactions.trouble.over()
+    quarter.paper.errors[reading] = UnclearError("somebody reads")
+    quarter.hall.worker._poll(0.0, 1)
+    assert (quarter.paper.errors.pop(reading, None) is None) == is_read
+    quarter.hall.worker._owned._trouble.over()
+    quarter.hall.worker._poll(0.0, 1)
+    (own,) = quarter.hall.worker._owned.running.values()
+    assert own.sequence == sequence + is_read
+    taken_over = tables(quarter)
+    quarter.restart()
+    quarter.hall.worker._poll(0.0, 1)
+    assert {key: value for key, value in tables(quarter).items() if key[1] != "seen"} == {
+        key: value for key, value in taken_over.items() if key[1] != "seen"
+    }
+    quarter.hall.cycle(3)
+    assert quarter.least() >= K
+
+
+def interrupted(paper: Any, call: str) -> list[bytes]:
+    """Let the next transaction that holds a page fail once it was handed over; keys that were, to look at."""
+    seen: list[bytes] = []
+    original = getattr(paper, call)
+
+    def handed(*given: Any, **more: Any) -> Any:
+        answer = original(*given, **more)
+        keys = [record[1] for record in paper._open if record[0] == MEMORY]
+        if any(key.startswith(b"persons/") for key in keys) and not seen:
+            seen.extend(keys)
+            raise AbortableError("not acknowledged")
+        return answer
+
+    setattr(paper, call, handed)
+    return seen
+
+
+@pytest.mark.parametrize("call", ["produce", "produce_and_wait"])
+def test_pages_that_were_interrupted_are_written_again_and_the_round_goes_on(
+    key_file: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    small_pages(monkeypatch)
+    quarter = Quarter(key_file)
+    quarter.hall.cycle()
+    for _ in range(3):
+        quarter.come(40)
+        quarter.hall.cycle()
+    seen = interrupted(quarter.paper, call)
+    rounds, restarts = set[int](), 0
+    for _ in range(12):
+        quarter.come(20)
+        before = len(quarter.paper.logs[MEMORY])
+        had_failed = bool(seen)
+        quarter.hall.cycle()
+        if seen and not had_failed:
+            assert len(quarter.paper.logs[MEMORY]) == before, "nothing of it counts"
+            quarter.hall.cycle()
+        (own,) = quarter.hall.worker._owned.running.values()
+        assert own.memory is not None
+        live, note = own.memory.durable._live, own.memory.durable.note
+        rounds.add(live.begun)
+        if live.next != (0, 0):
+            quarter.restart()
+            quarter.hall.worker._poll(0.0, 1)
+            (own,) = quarter.hall.worker._owned.running.values()
+            assert own.memory is not None
+            assert own.memory.durable._live == live
+            assert own.memory.durable.note == note
+            restarts += 1
+    assert any(key.startswith(b"persons/") for key in seen), "a page was interrupted"
+    assert restarts > 3
+    assert len(rounds) > 2, "rounds came to their end"
+    quarter.hall.cycle(3)
+    assert quarter.least() >= K
+    assert quarter.hall.worker.metrics.status()["counts"]["refused_releases"] == 0
 
 
 def test_a_worker_without_its_key_refuses_to_start_and_says_how_to_make_one(tmp_path: Path) -> None:

@@ -136,6 +136,7 @@ def test_a_recreated_state_topic_stops_the_partition_before_anything_is_written_
     before = durable(hall)
     hall.cycle(2)
     assert f"the state topic '{STATE}' was deleted and created again" in stopped(hall)
+    assert f"delete topic '{STATE}' and the offsets of group" in stopped(hall)
     assert durable(hall) == before
 
 
