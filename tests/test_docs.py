@@ -52,7 +52,7 @@ NOT_RUN = {
     "docker compose": "no engine here; tests/test_containers.py runs the commands of the services",
     "deploy/prepare": "tests/test_containers.py runs it",
     "portcullis run examples/orders/policy.yaml": "the deployed worker of tests/test_containers.py",
-    "portcullis forget visits.yaml": "needs a stream with people; tests/service/worker/test_remembered_persons.py",
+    "portcullis forget visits.yaml": "needs a stream with people; tests/service/worker/test_ended_streams.py",
     "portcullis evidence topic": "needs a stream that has published; tests/service/cli/test_evidence_of_topics.py",
     "portcullis evidence verify november.json": "the same",
     "portcullis drain examples/orders/policy.yaml": "the walk drains its own stream",

@@ -10,6 +10,9 @@ import pytest
 from privacy.over_time import Sightings, candidates
 from service.kafka import Partition
 from service.worker import memory
+from service.worker.loop import Worker
+from service.worker.metrics import Metrics
+from service.worker.settings import WorkerSettings
 from stream_algos import Cohorts
 from tests.service.worker.test_cycle import RAW, STATE, Hall
 
@@ -105,3 +108,13 @@ class Quarter:
         self.hall.cycle()
         (reason,) = self.hall.worker.metrics.status()["stopped"].values()
         return str(reason)
+
+
+def kept(quarter: Quarter, key_file: Path, partitions: int = 1) -> Any:
+    """End a stream and keep its cohorts."""
+    quarter.hall.cycle(2)
+    quarter.hall.worker.close()
+    stream = quarter.hall.stream
+    worker = Worker(stream, quarter.paper, WorkerSettings(key_file=key_file), Metrics(stream))
+    quarter.paper.assign(*range(partitions))
+    return worker.drain(keep=True)

@@ -1,34 +1,29 @@
 """A worker that remembers people: whatever happens to it, the attacker who ties rows together finds k persons."""
 
 import json
-import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 import pytest
 
-from microdata import GuaranteeError, Number, PersonSource
-from service.kafka import AbortableError, Partition, RecordBatch, UnclearError
+from microdata import PersonSource
+from service.kafka import RecordBatch, UnclearError
 from service.settings import SettingsError
 from service.worker import followed, partition
 from service.worker import memory as memory_module
 from service.worker import partition as partition_module
-from service.worker.loop import Worker
-from service.worker.metrics import Metrics
 from service.worker.packing import unpack
-from service.worker.restoring import PartitionError
 from service.worker.sealing import add_key, load_keys
 from service.worker.settings import WorkerSettings
 from service.worker.state import State
 from service.worker.topics import TopicError, prepare
-from stream_algos import Castle, Cohorts
+from stream_algos import Cohorts
 from tests.service.worker.paper_kafka import Paper
-from tests.service.worker.quarter import ASKED, MEMORY, STATES, K, Quarter, small_pages
-from tests.service.worker.test_crashes import SCHEMA
-from tests.service.worker.test_cycle import RAW, RAW_1, STATE, Hall
+from tests.service.worker.quarter import ASKED, MEMORY, STATES, K, Quarter, kept, small_pages
+from tests.service.worker.test_cycle import STATE, Hall
 
 LOST = {3: "commit", 5: "committed"}
 """In which turns the answer to a commit is lost: before it was applied, and after."""
@@ -264,189 +259,6 @@ def test_a_key_file_with_another_key_of_persons_stops_the_partition(quarter: Qua
     assert note.persons_check == load_keys(key_file).persons_check != load_keys(merged).persons_check
 
 
-def test_a_drained_stream_forgets_everybody(quarter: Quarter, key_file: Path) -> None:
-    quarter.hall.worker.close()
-    worker = Worker(quarter.hall.stream, quarter.paper, WorkerSettings(key_file=key_file), Metrics(quarter.hall.stream))
-    quarter.paper.assign(0)
-    worker.drain()
-    quarter.compact()
-    assert len(quarter.paper.logs[MEMORY]) == sum(place == MEMORY for place, _ in quarter.paper.gone)
-    anew = Quarter(key_file, paper=quarter.paper)
-    anew.paper.assign(0)
-    anew.hall.cycle()
-    assert anew.known()["persons"] == 0
-
-
-def test_whoever_begins_anew_leaves_nothing_of_the_run_before(quarter: Quarter, key_file: Path) -> None:
-    """Whoever deletes the state and the offsets, and not the memory, has no key that covers its records any more."""
-    quarter.hall.worker.close()
-    before = len(quarter.paper.logs[MEMORY])
-    keys = [key for key, _ in quarter.paper.logs[MEMORY]]
-    quarter.paper.logs[STATES].clear()
-    quarter.paper.committed_offsets.clear()
-    anew = Quarter(key_file, paper=quarter.paper)
-    anew.hall.cycle()
-    assert anew.known()["persons"] == 0
-    assert [key for key, value in quarter.paper.logs[MEMORY][before:] if value is None] == keys
-    quarter.compact()
-    assert all((MEMORY, number) in quarter.paper.gone for number in range(before))
-    anew.hall.cycle(2)
-    assert anew.known()["persons"] > 50
-    anew.restart()
-    anew.hall.cycle()
-    assert anew.known()["persons"] > 50
-
-
-@pytest.mark.parametrize("topic", ["raw", STATE])
-def test_who_is_told_to_begin_anew_is_told_to_delete_what_is_remembered_too(quarter: Quarter, topic: str) -> None:
-    quarter.paper.ids[topic] = UUID(int=9)
-    quarter.come(40)
-    quarter.hall.cycle()
-    assert f"delete topics '{STATE}' and '{MEMORY.topic}' and the offsets of group" in quarter.stopped()
-
-
-def kept(quarter: Quarter, key_file: Path, partitions: int = 1) -> Any:
-    """End a stream and keep its cohorts."""
-    quarter.hall.cycle(2)
-    quarter.hall.worker.close()
-    stream = quarter.hall.stream
-    worker = Worker(stream, quarter.paper, WorkerSettings(key_file=key_file), Metrics(stream))
-    quarter.paper.assign(*range(partitions))
-    return worker.drain(keep=True)
-
-
-def test_a_policy_after_a_drain_that_keeps_cohorts_goes_on_with_them(quarter: Quarter, key_file: Path) -> None:
-    quarter.hall.cycle(2)
-    before = quarter.known()
-    assert kept(quarter, key_file) == {0: 240}
-    after = Quarter(key_file, paper=quarter.paper, k=2, delay={"tuples": 30}, founders=4)
-    after.hall.cycle()
-    assert {name: after.known()[name] for name in ("since", "persons", "dismissed")} == {
-        name: before[name] for name in ("since", "persons", "dismissed")
-    }
-    assert after.known()["cohorts"] >= before["cohorts"] > 0, "those whom the end let found some, too"
-    after.values, after.random, after.seen = quarter.values, quarter.random, quarter.seen
-    for _ in range(6):
-        after.come(40)
-        after.hall.cycle()
-    after.hall.cycle(3)
-    assert after.hall.worker.metrics.status()["counts"]["refused_releases"] == 0
-    assert after.least() >= 2
-    # Whoever ends it without keeping them forgets them after all.
-    worker = Worker(after.hall.stream, after.paper, WorkerSettings(key_file=key_file), Metrics(after.hall.stream))
-    after.paper.assign(0)
-    worker.drain()
-    anew = Quarter(key_file, paper=quarter.paper, k=9, founders=18)
-    anew.hall.cycle()
-    assert anew.known()["persons"] == 0
-
-
-@pytest.mark.parametrize(
-    ("asked", "reason"),
-    [
-        ({"k": K + 1}, f"asks for k={K + 1}, and k={K} was promised: at most that"),
-        ({"l": 2}, "another l and another list of sensitive attributes"),
-        ({"company": "present"}, "another company"),
-        ({"memory": 60.0}, "another memory"),
-    ],
-)
-def test_cohorts_are_not_kept_for_a_policy_that_asks_for_more(
-    quarter: Quarter, key_file: Path, asked: Any, reason: str
-) -> None:
-    kept(quarter, key_file)
-    other = Quarter(key_file, paper=quarter.paper, **asked)
-    assert reason in other.stopped()
-    anew = Quarter(key_file, paper=quarter.paper)
-    anew.hall.cycle()
-    assert anew.known()["persons"] > 50, "nothing was lost by trying"
-
-
-def test_cohorts_are_kept_for_the_same_quasi_identifiers_and_persons_only(quarter: Quarter, key_file: Path) -> None:
-    kept(quarter, key_file)
-    stream = quarter.hall.stream
-    wider = replace(stream.schema, quasi=(Number("age", 0, 200), *stream.schema.quasi[1:]))
-    for other, reason in [
-        (replace(stream, schema=wider, engine=lambda: Cohorts(wider, **ASKED)), "another list of quasi-identifiers"),
-        (replace(stream, schema=replace(stream.schema, person="whom")), "another person"),
-        (replace(stream, keyed="crc32"), "another keyed"),
-        (replace(stream, engine=lambda: Castle(SCHEMA, k=K, delta=40), remembers=False), "remembers nobody"),
-    ]:
-        worker = Worker(other, quarter.paper, WorkerSettings(key_file=key_file), Metrics(other))
-        quarter.paper.assign(0)
-        with pytest.raises(PartitionError, match=reason):
-            worker.drain()
-
-
-def test_cohorts_cannot_be_kept_where_keys_have_moved(quarter: Quarter, key_file: Path) -> None:
-    quarter.hall.stream = replace(quarter.hall.stream, schema=replace(SCHEMA, person=PersonSource.KEY), keyed="murmur2")
-    quarter.paper.grown = dict.fromkeys(("raw", STATE, MEMORY.topic), 2)
-    with pytest.raises(PartitionError, match="keys have moved"):
-        kept(quarter, key_file, 2)
-
-
-@pytest.mark.parametrize("start", ["earliest", "latest"])
-def test_a_partition_that_came_after_a_drain_begins_with_the_present_number(
-    key_file: Path, start: Literal["earliest", "latest"]
-) -> None:
-    """It is begun first, while all states that there are speak of the number before."""
-    quarter = Quarter(key_file)
-    stream = replace(quarter.hall.stream, schema=replace(SCHEMA, person=PersonSource.KEY), keyed="murmur2", start=start)
-    quarter.hall.cycle()
-    quarter.hall.worker.close()
-    settings = WorkerSettings(key_file=key_file)
-    quarter.paper.assign(0)
-    Worker(stream, quarter.paper, settings, Metrics(stream)).drain()
-    quarter.paper.grown = dict.fromkeys(("raw", STATE, MEMORY.topic), 2)
-    quarter.hall.feed((b"p1", b"{}"), place=RAW_1)
-    for assigned in ([1], [0, 1], [0, 1]):
-        worker = Worker(stream, quarter.paper, settings, Metrics(stream))
-        assert worker.open(threading.Event())
-        worker._owned.join()
-        quarter.paper.assign(*assigned)
-        worker._poll(0.0, 1)
-        assert worker._owned.stopped == {}
-        assert [worker._owned.running[Partition("raw", number)]._state.first_partitions for number in assigned] == [
-            2
-        ] * len(assigned)
-        assert worker._owned.running[RAW_1].position == 0, "what came before it was begun is not passed over"
-        worker.close()
-
-
-def test_a_forgotten_person_is_gone_from_the_bytes_once_they_are_compacted(quarter: Quarter, key_file: Path) -> None:
-    quarter.hall.cycle(3)
-    known = quarter.known()
-    codes = quarter.hall.worker._connections.tags_of(["p7", "p8", "stranger"])[:, 0]
-    assert {*codes.tolist()} & remembered(quarter, key_file) == set(codes[:2].tolist())
-    quarter.hall.worker.close()
-    stream = quarter.hall.stream
-    worker = Worker(stream, quarter.paper, WorkerSettings(key_file=key_file), Metrics(stream))
-    quarter.paper.assign(0)
-    assert worker.forget(["p7", "p8", "stranger"]) == {0: 2}
-    quarter.compact()
-    assert {*codes.tolist()} & remembered(quarter, key_file) == set()
-    anew = Quarter(key_file, paper=quarter.paper)
-    anew.values = quarter.values
-    anew.hall.cycle()
-    assert anew.known()["persons"] == known["persons"] - 2
-    assert anew.known()["members"] + anew.known()["dismissed"] + anew.known()["pool"] == anew.known()["persons"]
-    anew.bring(7)
-    anew.hall.cycle()
-    assert anew.known()["persons"] == known["persons"] - 1, "who comes again is known anew"
-    anew.restart()
-    anew.hall.cycle()
-    assert anew.known()["persons"] == known["persons"] - 1, "and after a restart"
-
-
-def remembered(quarter: Quarter, key_file: Path) -> set[int]:
-    """The codes of all persons in any record that compaction has not removed."""
-    keys, codes = load_keys(key_file), set[int]()
-    for number, (key, value) in enumerate(quarter.paper.logs[MEMORY]):
-        if value is not None and (MEMORY, number) not in quarter.paper.gone:
-            arrays = unpack(keys.open(value, MEMORY, key)[0])[1]
-            codes |= set(arrays.get("persons.tag", np.empty((0, 2)))[:, 0].tolist())
-    return codes
-
-
 def test_the_gate_knows_after_a_restart_which_values_have_left(key_file: Path) -> None:
     """With ℓ = 2 a cohort that has shown both values publishes any of them alone, before and after."""
     quarter = Quarter(key_file, l=2, persons=30)
@@ -471,75 +283,6 @@ def test_the_gate_knows_after_a_restart_which_values_have_left(key_file: Path) -
     }
     shown = {box: {"xy".index(item) for own_, item in rows if own_ == box} for box in boxes}
     assert known == shown, "what has left, and nothing else"
-
-
-def test_an_aborted_cycle_leaves_nothing_behind(quarter: Quarter) -> None:
-    quarter.hall.cycle(2)
-    before = len(quarter.paper.logs[MEMORY])
-    quarter.come(40)
-    quarter.paper.errors["flush"] = AbortableError("not now")
-    quarter.hall.cycle()
-    assert len(quarter.paper.logs[MEMORY]) == before
-    quarter.hall.cycle(4)
-    assert quarter.least() >= K
-
-
-def tables(quarter: Quarter) -> Any:
-    """What is remembered, and nothing else, in the same words whoever tells it."""
-    (own,) = quarter.hall.worker._owned.running.values()
-    engine: Any = own.engine
-    found = {name: engine.entries(name, np.arange(size)) for name, size in engine.sizes().items()}
-    return {(name, column): array.tolist() for name, columns in found.items() for column, array in columns.items()}
-
-
-@pytest.mark.parametrize("company", ["standing", "present"])
-@pytest.mark.parametrize("how", ["abort", "rebalance"])
-def test_what_is_durable_is_remembered_without_reading_it_when_a_cycle_is_given_up(
-    key_file: Path, how: str, company: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    quarter = Quarter(key_file, company=company, l=2, founders=K)
-    quarter.hall.cycle()
-    undo, undone = Cohorts.undo, list[float]()
-
-    def seen(one: Cohorts) -> Any:
-        undone.append(one.status()["splits"])
-        return undo(one)
-
-    monkeypatch.setattr(Cohorts, "undo", seen)
-    given_up = 0
-    for turn in range(12):
-        quarter.come(30, moving=0.1, among=slice(0, 10 + 4 * turn))
-        quarter.hall.cycle()
-        before = tables(quarter)
-        quarter.come(60, moving=0.1, among=slice(0, 30 + 2 * turn))
-        (old,) = quarter.hall.worker._owned.running.values()
-        splits = old.engine.status()["splits"]
-        quarter.hall.worker._transactions.trouble.over()
-        if how == "abort":
-            quarter.paper.errors["flush"] = AbortableError("not now")
-            quarter.hall.cycle()
-            quarter.hall.worker._transactions.trouble.over()
-        else:
-            assert quarter.hall.worker._take_some(0.0) == 60
-            quarter.paper.assign(0)
-            quarter.paper._told[1]([RAW])
-        quarter.paper.errors[f"read {MEMORY.topic}/0"] = RuntimeError("there is no need to read")
-        quarter.hall.worker._poll(0.0, 1)
-        assert quarter.paper.errors.pop(f"read {MEMORY.topic}/0"), "it was not read"
-        after = tables(quarter)
-        given_up += undone[-1] > splits
-        (own,) = quarter.hall.worker._owned.running.values()
-        assert own is not old
-        assert after == before
-        quarter.restart()
-        quarter.hall.worker._poll(0.0, 1)
-        assert {key: value for key, value in tables(quarter).items() if key[1] != "seen"} == {
-            key: value for key, value in before.items() if key[1] != "seen"
-        }
-    assert how == "rebalance" or given_up > 0, "splits were undone"
-    quarter.hall.cycle(4)
-    assert quarter.least() >= K
-    assert quarter.hall.worker.metrics.status()["counts"]["refused_releases"] == 0
 
 
 def test_how_far_reading_what_is_remembered_has_come_is_why_a_worker_is_not_ready(
@@ -567,166 +310,6 @@ def test_how_far_reading_what_is_remembered_has_come_is_why_a_worker_is_not_read
     monkeypatch.undo()
     quarter.hall.cycle()
     assert metrics.unready() is None
-
-
-def test_what_is_in_memory_of_another_cycle_or_of_a_failed_one_is_read_instead(quarter: Quarter) -> None:
-    quarter.hall.cycle(2)
-    (own,) = quarter.hall.worker._owned.running.values()
-    reading = f"read {MEMORY.topic}/0"
-    for spoil in (
-        lambda left: setattr(left, "_torn", True),
-        lambda left: setattr(left, "_state", replace(left._state, sequence=left.sequence - 1)),
-        lambda left: left.forget(np.array([[0, 0]])),
-    ):
-        quarter.hall.worker._owned.discard()
-        spoil(own)
-        quarter.paper.errors[reading] = UnclearError("somebody reads")
-        quarter.hall.worker._poll(0.0, 1)
-        assert reading not in quarter.paper.errors
-        quarter.hall.worker._owned._trouble.over()
-        quarter.hall.worker._poll(0.0, 1)
-        (own,) = quarter.hall.worker._owned.running.values()
-
-
-@pytest.mark.parametrize("lost", [False, True])
-def test_a_cohort_of_which_a_decided_row_is_lost_is_split_no_more(key_file: Path, lost: bool) -> None:
-    """Its value counted for ℓ when it was decided, and never left."""
-    quarter = Quarter(key_file, settings={"accept_loss": True}, l=2, founders=K, delay={"tuples": 8})
-    quarter.values = np.stack([np.concatenate([[10, 50, 90], np.arange(20, 80)]), np.zeros(63, int)], axis=1)
-    quarter.hall.cycle()
-    for person in [0, 1, 2] * 4:
-        quarter.bring(person)
-    quarter.hall.cycle(2)
-    quarter.bring(0)
-    quarter.hall.cycle()
-    assert (quarter.known()["cohorts"], len(quarter.published()[0])) == (1, 12)
-    if lost:
-        quarter.paper.gone.add((RAW, 12))
-        quarter.restart()
-    quarter.hall.cycle()
-    assert quarter.hall.worker.metrics.status()["counts"]["refused_releases"] == lost
-    quarter.restart()
-    for turn in range(6):
-        for person in range(3, 63, 2):
-            quarter.bring(person)
-        quarter.hall.cycle()
-        if turn == 3:
-            quarter.restart()
-    assert quarter.known()["members"] == 33
-    assert (quarter.known()["splits"] == 0) == lost
-    assert len(quarter.published()[0]) > 100
-
-
-def test_nobody_is_forgotten_in_the_middle_of_a_cycle(quarter: Quarter) -> None:
-    """What was touched and is not durable would be written no more."""
-    quarter.come(20)
-    assert quarter.hall.worker._take_some(0.0) == 20
-    quarter.hall.worker._catch_up()
-    (own,) = quarter.hall.worker._owned.running.values()
-    with pytest.raises(GuaranteeError, match="in the middle of a cycle"):
-        own.forget(np.array([[0, 0]]))
-    quarter.hall.cycle(3)
-    assert own.forget(np.array([[0, 0]])) == 0
-    with pytest.raises(GuaranteeError):
-        own.forget(np.array([[0, 0]]))
-
-
-@pytest.mark.parametrize("call", ["pass_over", "forget"])
-def test_an_engine_that_failed_is_not_taken_for_one_that_knows_what_is_durable(
-    quarter: Quarter, monkeypatch: pytest.MonkeyPatch, call: str
-) -> None:
-    quarter.hall.cycle(2)
-    (own,) = quarter.hall.worker._owned.running.values()
-    assert own.durable_memory is not None
-    monkeypatch.setattr(own.engine, {"pass_over": "advance", "forget": "forget"}[call], lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        getattr(own, call)({"pass_over": own.position + 5, "forget": np.array([[0, 0]])}[call])
-    assert own.durable_memory is None
-
-
-@pytest.mark.parametrize(("when", "is_read"), [("commit", False), ("committed", True)])
-def test_after_a_lost_answer_what_is_in_memory_is_taken_over_only_for_the_cycle_that_is_committed(
-    quarter: Quarter, when: str, is_read: bool
-) -> None:
-    quarter.hall.cycle(2)
-    (old,) = quarter.hall.worker._owned.running.values()
-    sequence, reading = old.sequence, f"read {MEMORY.topic}/0"
-    quarter.come(60, moving=0.1)
-    quarter.paper.errors[when] = UnclearError("nobody knows")
-    quarter.hall.cycle()
-    quarter.hall.worker._transactions.trouble.over()
-    quarter.paper.errors[reading] = UnclearError("somebody reads")
-    quarter.hall.worker._poll(0.0, 1)
-    assert (quarter.paper.errors.pop(reading, None) is None) == is_read
-    quarter.hall.worker._owned._trouble.over()
-    quarter.hall.worker._poll(0.0, 1)
-    (own,) = quarter.hall.worker._owned.running.values()
-    assert own.sequence == sequence + is_read
-    taken_over = tables(quarter)
-    quarter.restart()
-    quarter.hall.worker._poll(0.0, 1)
-    assert {key: value for key, value in tables(quarter).items() if key[1] != "seen"} == {
-        key: value for key, value in taken_over.items() if key[1] != "seen"
-    }
-    quarter.hall.cycle(3)
-    assert quarter.least() >= K
-
-
-def interrupted(paper: Any, call: str) -> list[bytes]:
-    """Let the next transaction that holds a page fail once it was handed over; keys that were, to look at."""
-    seen: list[bytes] = []
-    original = getattr(paper, call)
-
-    def handed(*given: Any, **more: Any) -> Any:
-        answer = original(*given, **more)
-        keys = [record[1] for record in paper._open if record[0] == MEMORY]
-        if any(key.startswith(b"persons/") for key in keys) and not seen:
-            seen.extend(keys)
-            raise AbortableError("not acknowledged")
-        return answer
-
-    setattr(paper, call, handed)
-    return seen
-
-
-@pytest.mark.parametrize("call", ["produce", "produce_and_wait"])
-def test_pages_that_were_interrupted_are_written_again_and_the_round_goes_on(
-    key_file: Path, monkeypatch: pytest.MonkeyPatch, call: str
-) -> None:
-    small_pages(monkeypatch)
-    quarter = Quarter(key_file)
-    quarter.hall.cycle()
-    for _ in range(3):
-        quarter.come(40)
-        quarter.hall.cycle()
-    seen = interrupted(quarter.paper, call)
-    rounds, restarts = set[int](), 0
-    for _ in range(12):
-        quarter.come(20)
-        before = len(quarter.paper.logs[MEMORY])
-        had_failed = bool(seen)
-        quarter.hall.cycle()
-        if seen and not had_failed:
-            assert len(quarter.paper.logs[MEMORY]) == before, "nothing of it counts"
-            quarter.hall.cycle()
-        (own,) = quarter.hall.worker._owned.running.values()
-        assert own.memory is not None
-        live, note = own.memory.durable._live, own.memory.durable.note
-        rounds.add(live.begun)
-        if live.next != (0, 0):
-            quarter.restart()
-            quarter.hall.worker._poll(0.0, 1)
-            (own,) = quarter.hall.worker._owned.running.values()
-            assert own.memory is not None
-            assert own.memory.durable._live == live
-            assert own.memory.durable.note == note
-            restarts += 1
-    assert any(key.startswith(b"persons/") for key in seen), "a page was interrupted"
-    assert restarts > 3
-    assert len(rounds) > 2, "rounds came to their end"
-    quarter.hall.cycle(3)
-    assert quarter.least() >= K
-    assert quarter.hall.worker.metrics.status()["counts"]["refused_releases"] == 0
 
 
 def test_a_worker_without_its_key_refuses_to_start_and_says_how_to_make_one(tmp_path: Path) -> None:
