@@ -1,7 +1,7 @@
 """The audit of a demo: everything that left, against everything that was ordered, as a stranger would check it.
 
-It shares nothing with what has anonymized the orders but the count of candidates in `privacy`, and believes nothing
-that a message says of itself. Orders carry a number, so that each published row is known again.
+It uses nothing of the engine or the gate, and believes nothing that a message says of itself. Orders carry a number, so
+that each published row is known again. Only how much was suppressed or refused is the worker's word.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def audited(
 ) -> DemoAudit:
     """What is found in these messages; `counts` is what the worker says it did with the rest."""
     left = _read(policy.schema, ordered, messages)
-    asked = policy.parameters
+    asked: Any = policy.parameters
     tied = _candidates(ordered, left)
     fewest, values = min(tied, default=0), min(_values_around(left), default=0)
     suppressed = counts.get("suppressed", 0)
