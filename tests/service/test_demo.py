@@ -76,7 +76,8 @@ def test_the_audit_of_the_demo_finds_nothing_wrong(finished: Any, found: Any, me
     assert len({message["cluster"] for message in messages}) < len(messages), "boxes get further rows"
     summary = dict(finished.audit().summary)
     assert int(summary["fewest persons in all boxes of one of them, asked 10"]) >= 10
-    assert summary["persons whose rows were tied together"] == "1,192", "nearly all customers"
+    tied = int(summary["persons whose rows were tied together"].replace(",", ""))
+    assert tied > 0.9 * EVENTS / 5, "nearly all customers"
 
 
 def test_the_audit_of_the_demo_sees_rows_that_are_there_twice_or_not_at_all(found: Any, messages: Any) -> None:
