@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from load_tests.harness import arguments, machine_line, print_machine, print_table, show, write_json
 from load_tests.stream_linking import write_between
 from service.broker import Broker
-from service.demo import POLICY
+from service.demo import POLICY, remembering
 from service.kafka import KafkaError, KafkaSettings, Partition, Reader, connect
 from service.kafka.partitioners import partitions_of
 from service.sample import sample_events
@@ -117,14 +117,11 @@ class Arena:
         self.bootstrap, self.client, self.settings = bootstrap, client, settings
         self.remembers = algorithm == "cohorts"
         self.policy = directory / "orders.yaml"
-        policy = json.loads(json.dumps(POLICY))
+        policy = remembering(POLICY) if self.remembers else json.loads(json.dumps(POLICY))
         policy["schema"]["public"] = ["shop", "order"] if traced else []
         policy["stream"]["emit"] = emit
         policy["guarantee"]["delay"] = {"tuples": DELTA, "seconds": 15}
         if self.remembers:
-            policy["guarantee"] |= {"algorithm": "cohorts", "company": "standing"}
-            policy["schema"]["person"] = {"key": True}
-            policy["stream"]["keyed"] = "murmur2"
             add_key(directory / "keys.json")
             self.settings = {**settings, "PORTCULLIS_WORKER_KEY_FILE": str(directory / "keys.json")}
         self.policy.write_text(yaml.safe_dump(policy))

@@ -36,10 +36,10 @@ def demo(
     rate: Annotated[int, typer.Option(min=1, help="Orders per second; without --exit only.")] = 2_000,
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of the embedded broker; 0 takes a free one.")] = 0,
 ) -> None:
-    """Start an embedded broker, a producer of orders, a worker and the console: customers disappear in clusters.
+    """Start an embedded broker, a producer of orders, a worker and the console: customers disappear in cohorts.
 
     With --exit the orders carry a number that the audit can trace through the output, and the exit status is 0 only if
-    every order left once or was accounted for and every cluster holds the policy's guarantee.
+    every order left once or was accounted for, and k customers are left for whoever ties all orders of one together.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)  # its parts end with it, as after Ctrl-C
@@ -91,12 +91,14 @@ def _panel(show: Demo) -> Table:
     table.add_row("events produced", f"{show.produced:,}")
     table.add_row("events taken", f"{counts.get('taken', 0):,}")
     table.add_row("events released", f"{counts.get('released', 0):,}")
-    table.add_row("clusters published", f"{counts.get('clusters', 0):,}")
+    table.add_row("of them at once", f"{counts.get('at_once', 0):,}")
     table.add_row("suppressed", f"{counts.get('suppressed', 0):,}")
     table.add_row("undecided", f"{gauges.get('pending', 0):,.0f}")
+    table.add_row("customers known", f"{gauges.get('persons', 0):,.0f}")
+    table.add_row("cohorts", f"{gauges.get('cohorts', 0):,.0f}")
     for each in status.get("guarantee", []):
         achieved = "–" if each["achieved"] is None else f"{each['achieved']:g}"
-        table.add_row(f"least safe cluster: {each['model']}, asked {each['asked']:g}", achieved)
+        table.add_row(f"least safe so far: {each['model']}, asked {each['asked']:g}", achieved)
     table.add_row("loss (recent)", f"{gauges.get('loss', 0.0):.3f}")
     table.add_row(f"delay (recent), at most {status.get('delay_limit', 0):g} s", f"{gauges.get('delay', 0.0):.1f} s")
     table.add_row("refused releases", f"{counts.get('refused_releases', 0):,}")

@@ -10,7 +10,7 @@ from service.demo import Writer
 from service.kafka import DeniedError, KafkaSettings, Partition, connect
 from tests.service.kafka.faulty_broker import FaultyBroker
 
-PLACE = Partition("orders", 0)
+PLACES = [Partition("orders", number) for number in range(2)]
 
 
 @pytest.fixture(params=["kafka-python", "confluent-kafka"])
@@ -24,7 +24,7 @@ def client(request: pytest.FixtureRequest) -> Iterator[Any]:
         )
         client = connect(settings)
         with contextlib.closing(client.admin()) as admin:
-            admin.create_topic(PLACE.topic, 1)
+            admin.create_topic("orders", len(PLACES))
         yield broker, client
 
 
@@ -41,14 +41,27 @@ def test_what_passes_costs_and_doubles_nothing(client: Any, request_name: Any, c
                 fault = broker.spoil(request_name, code, done=done)
                 writer.close()  # so that it opens anew
             for _ in range(10):
-                if writer.write(PLACE, [b"%d" % number] * 2):
+                if writer.write({place: [(b"key", b"%d" % number)] * 2 for place in PLACES}):
                     break
     assert not broker.is_due(fault)
-    assert broker.committed(PLACE) == [b"0", b"0", b"1", b"1", b"2", b"2"]
+    for place in PLACES:
+        assert broker.committed(place) == [b"0", b"0", b"1", b"1", b"2", b"2"]
+
+
+def test_one_batch_after_the_other_may_go_to_other_partitions(client: Any) -> None:
+    broker, client = client
+    with contextlib.closing(Writer(client, "writer")) as writer:
+        broker.spoil("EndTxn", -1)
+        assert not writer.write({PLACES[0]: [(b"key", b"0")]})
+        while not writer.write({PLACES[0]: [(b"key", b"0")]}):
+            pass
+        assert writer.write({PLACES[1]: [(b"key", b"1")]})
+        assert writer.write({place: [(b"key", b"2")] for place in PLACES})
+    assert [broker.committed(place) for place in PLACES] == [[b"0", b"2"], [b"1", b"2"]]
 
 
 def test_what_is_final_is_not_tried_again(client: Any) -> None:
     broker, client = client
     broker.spoil("Produce", 29)
     with contextlib.closing(Writer(client, "writer")) as writer, pytest.raises(DeniedError):
-        writer.write(PLACE, [b"0"])
+        writer.write({PLACES[0]: [(None, b"0")]})

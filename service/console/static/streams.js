@@ -24,8 +24,11 @@ const COHORTS = {
   gauge: "cohorts",
   name: "cohorts",
   title: "Cohorts",
-  note: (now) => `${compactNumber(now.persons)} persons are known`,
+  note: (now) => `${compactNumber(now.persons)} persons are known, ${compactNumber(now.pool)} without one`,
 };
+
+/** Whether a partition has too few persons. Where there are cohorts it has enough: who finds none is unlike the others. */
+const isThin = ({ thin, engine }) => thin && !engine?.cohorts;
 
 const charts = (groups) => [
   {
@@ -135,9 +138,10 @@ function together({ name, input, output, workers }) {
     clusters: total("gauges", "open_clusters"),
     cohorts: total("gauges", "cohorts"),
     persons: total("gauges", "persons"),
+    pool: total("gauges", "pool"),
     pending: total("gauges", "pending"),
     lag: total("gauges", "lag"),
-    thin: total("gauges", "thin"),
+    thin: workers.flatMap((worker) => Object.values(worker.partitions)).filter(isThin).length,
   };
 }
 
@@ -291,7 +295,7 @@ function partitionTables(now, groups) {
     number(one.engine?.[groups.gauge]),
     percent(one.loss),
     seconds(one.delay),
-    one.thin ? "too few persons" : "",
+    isThin(one) ? "too few persons" : "",
   ]);
   const workers = now.workers.map((worker) => [
     worker.address,

@@ -54,7 +54,7 @@ def test_a_live_stream_shows_what_goes_in_and_out_and_what_it_achieves(console: 
     assert "%" in console.text(f'{orders} [data-tile="loss"] b')
     label = console.one(f"{orders} svg[role=img]").get_attribute("aria-label")
     assert label.startswith("Events per second: in ")
-    console.until_text(f"{orders} .guarantee", "k-anonymity")
+    console.until_text(f"{orders} .guarantee", "k-over-time")
     assert "✓" in console.text(f"{orders} .guarantee")
     assert "at least 10" in console.text(f"{orders} .guarantee")
     console.one(f"{orders} summary").click()
@@ -64,31 +64,39 @@ def test_a_live_stream_shows_what_goes_in_and_out_and_what_it_achieves(console: 
 
 def test_cohorts_take_the_place_of_clusters_where_people_are_remembered(console: Any) -> None:
     console.open("streams")
-    orders = '[aria-label="Stream orders"]'
-    console.until_text(f"{orders} .tiles", "open clusters")
-    console.js(
-        """
-        const [ask, told] = [window.fetch, { persons: 4000, members: 3900, cohorts: 321, fewest_members: 10 }];
-        window.fetch = async (url, ...more) => {
-          const answer = await ask(url, ...more);
-          if (!String(url).includes("/v1/streams")) return answer;
-          const body = await answer.json();
-          for (const worker of body.streams.find((one) => one.name === "orders").workers) {
-            Object.assign(worker.gauges, told);
-            for (const one of Object.values(worker.partitions)) one.engine = { ...one.engine, ...told };
-          }
-          return new Response(JSON.stringify(body), { status: 200, headers: answer.headers });
-        };
-        """
-    )
-    console.until_text(f'{orders} [data-tile="cohorts"]', "321")
-    assert "persons are known" in console.text(f'{orders} [data-tile="cohorts"]')
+    orders, returns = '[aria-label="Stream orders"]', '[aria-label="Stream returns"]'
+    cohorts = f'{orders} [data-tile="cohorts"]'
+    console.until_text(cohorts, "persons are known")
+    console.until(lambda: console.text(f"{cohorts} b") not in {"", "0"}, PATIENCE)
     assert "Cohorts" in console.texts(f"{orders} figcaption > span:first-child")
     assert "open clusters" not in console.text(f"{orders} .tiles")
+    console.until_text(f"{returns} .tiles", "open clusters")
     console.one(f"{orders} summary").click()
     console.until_text(f"{orders} details", "Persons who are remembered")
     assert "open clusters" not in console.text(f"{orders} details")
     console.picture("streams-cohorts-light")
+
+
+def test_whoever_finds_no_cohort_among_others_who_have_one_is_no_reason_for_an_alarm(console: Any) -> None:
+    script = """
+        const [ask, told] = [window.fetch, arguments[0]];
+        window.fetch = async (url, ...more) => {
+          const answer = await ask(url, ...more);
+          if (!String(url).includes("/v1/streams")) return answer;
+          const body = await answer.json();
+          for (const worker of body.streams.find((one) => one.name === "orders").workers)
+            for (const one of Object.values(worker.partitions))
+              Object.assign(one, { thin: true, engine: { ...one.engine, ...told } });
+          return new Response(JSON.stringify(body), { status: 200, headers: answer.headers });
+        };
+    """
+    orders = '[aria-label="Stream orders"]'
+    console.open("streams")
+    console.js(script, {"cohorts": 0})
+    console.until_text(f"{orders} [role=alert]", "Partitions with too few persons within the delay: 2.")
+    console.js(script, {"cohorts": 321})
+    console.until(lambda: "too few persons" not in console.text(f"{orders} [role=alert]"))
+    console.until_text(f'{orders} [data-tile="cohorts"]', "without one")
 
 
 def test_a_stopped_partition_stands_out_and_says_why(console: Any) -> None:

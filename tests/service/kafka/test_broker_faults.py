@@ -100,7 +100,8 @@ def test_a_worker_outlives_a_broker_that_freezes_for_longer_than_requests_wait(m
         town.feed(*people(100, 9, start=100))
         mortal_kafka.freeze(10)
         with contextlib.closing(Writer(world.client(), f"feeder-of-{world.name}")) as feeder:
-            eventually(lambda: feeder.write(Partition(town.stream.input, 0), people(100, 9, start=200)))
+            records = {Partition(town.stream.input, 0): [(None, value) for value in people(100, 9, start=200)]}
+            eventually(lambda: feeder.write(records))
         town.until_all_left(worker, 300)
         town.stop()
         assert len(set(town.released())) == len(town.released())
