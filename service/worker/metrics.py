@@ -220,7 +220,8 @@ class Metrics(Collector):
                 self._delay_tuples.observe(own.position - own.rows.positions[rows])
                 first, of = clusters.distinct
                 losses = class_loss(Boxes(own.schema, clusters.lo[first], clusters.hi[first]))[of]
-                _blend(known, "loss", float(losses @ np.diff(clusters.starts) / len(rows)))
+                # Not as a product of vectors: of large ones numpy's library keeps another processor busy for a while.
+                _blend(known, "loss", float((losses * np.diff(clusters.starts)).sum() / len(rows)))
                 _blend(known, "delay", float(delays.mean()))
 
     def _told(self, partition: Partition, own: InputPartition) -> dict[str, float]:
