@@ -85,6 +85,8 @@ class InputPartition:
         self._state = state
         self._fresh: list[Release] = []
         self._refused: list[Refused] = []
+        self._given_up = 0
+        """Rows that were suppressed since the last commit."""
         self._published = PublishedBoxes(len(schema.quasi))
         self._room = _FEW_BOXES
         """With more boxes than this, it is looked which of them nobody will ask for any more."""
@@ -226,12 +228,23 @@ class InputPartition:
             return
         if self.engine.windowed:
             self._require_undecided(release.members)
-        self.thin = bool(len(release.suppressed)) if thin is None else thin
+        self._given_up += len(release.suppressed)
+        self.thin = self._is_thin(release) if thin is None else thin
         if self._memory is not None:
             self.totals["at_once"] += int((release.decided[release.cluster_of()] == release.members).sum())
         self._changed = True
         self.totals["suppressed"] += len(release.suppressed)
         self._fresh.append(replace(release, suppressed=np.empty(0, np.int64)))
+
+    def _is_thin(self, release: Release) -> bool:
+        """Whether too few persons came for what is decided.
+
+        An engine that knows people again gives up somebody who is unlike all others now and then: it is thin only if
+        that is more than what leaves of the cycle.
+        """
+        if self._memory is None:
+            return bool(len(release.suppressed))
+        return self._given_up > sum(len(each.members) for each in [*self._fresh, release])
 
     def _require_undecided(self, members: NDArray[np.int64]) -> None:
         """Rows that stay for their window could leave again; of other engines' rows nothing is left to publish."""
@@ -351,7 +364,7 @@ class InputPartition:
         if self._memory is not None and settlement.memory is not None:
             self._memory.durable.committed(settlement.memory)
         self.totals = Counter(state.totals)
-        self._fresh, self._refused, self._changed = [], [], False
+        self._fresh, self._refused, self._given_up, self._changed = [], [], 0, False
         clusters = settlement.published.clusters
         new = ~clusters.reused
         self._published.add(clusters.ids[new], clusters.lo[new], clusters.hi[new])

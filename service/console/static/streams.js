@@ -27,9 +27,6 @@ const COHORTS = {
   note: (now) => `${compactNumber(now.persons)} persons are known, ${compactNumber(now.pool)} without one`,
 };
 
-/** Whether a partition has too few persons. Where there are cohorts it has enough: who finds none is unlike the others. */
-const isThin = ({ thin, engine }) => thin && !engine?.cohorts;
-
 const charts = (groups) => [
   {
     title: "Events per second",
@@ -141,7 +138,7 @@ function together({ name, input, output, workers }) {
     pool: total("gauges", "pool"),
     pending: total("gauges", "pending"),
     lag: total("gauges", "lag"),
-    thin: workers.flatMap((worker) => Object.values(worker.partitions)).filter(isThin).length,
+    thin: total("gauges", "thin"),
   };
 }
 
@@ -295,7 +292,7 @@ function partitionTables(now, groups) {
     number(one.engine?.[groups.gauge]),
     percent(one.loss),
     seconds(one.delay),
-    isThin(one) ? "too few persons" : "",
+    one.thin ? "too few persons" : "",
   ]);
   const workers = now.workers.map((worker) => [
     worker.address,

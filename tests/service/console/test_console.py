@@ -67,6 +67,7 @@ def test_cohorts_take_the_place_of_clusters_where_people_are_remembered(console:
     orders, returns = '[aria-label="Stream orders"]', '[aria-label="Stream returns"]'
     cohorts = f'{orders} [data-tile="cohorts"]'
     console.until_text(cohorts, "persons are known")
+    console.until_text(cohorts, "without one")
     console.until(lambda: console.text(f"{cohorts} b") not in {"", "0"}, PATIENCE)
     assert "Cohorts" in console.texts(f"{orders} figcaption > span:first-child")
     assert "open clusters" not in console.text(f"{orders} .tiles")
@@ -75,28 +76,6 @@ def test_cohorts_take_the_place_of_clusters_where_people_are_remembered(console:
     console.until_text(f"{orders} details", "Persons who are remembered")
     assert "open clusters" not in console.text(f"{orders} details")
     console.picture("streams-cohorts-light")
-
-
-def test_whoever_finds_no_cohort_among_others_who_have_one_is_no_reason_for_an_alarm(console: Any) -> None:
-    script = """
-        const [ask, told] = [window.fetch, arguments[0]];
-        window.fetch = async (url, ...more) => {
-          const answer = await ask(url, ...more);
-          if (!String(url).includes("/v1/streams")) return answer;
-          const body = await answer.json();
-          for (const worker of body.streams.find((one) => one.name === "orders").workers)
-            for (const one of Object.values(worker.partitions))
-              Object.assign(one, { thin: true, engine: { ...one.engine, ...told } });
-          return new Response(JSON.stringify(body), { status: 200, headers: answer.headers });
-        };
-    """
-    orders = '[aria-label="Stream orders"]'
-    console.open("streams")
-    console.js(script, {"cohorts": 0})
-    console.until_text(f"{orders} [role=alert]", "Partitions with too few persons within the delay: 2.")
-    console.js(script, {"cohorts": 321})
-    console.until(lambda: "too few persons" not in console.text(f"{orders} [role=alert]"))
-    console.until_text(f'{orders} [data-tile="cohorts"]', "without one")
 
 
 def test_a_stopped_partition_stands_out_and_says_why(console: Any) -> None:

@@ -177,6 +177,23 @@ def test_a_state_whose_sealed_part_is_not_its_own_stops_the_partition(
     assert len(quarter.published()[0]) == published
 
 
+def test_somebody_unlike_all_others_makes_no_partition_thin(key_file: Path) -> None:
+    quarter = Quarter(key_file, persons=24, delay={"tuples": 12})
+    quarter.values[:], quarter.values[0] = (50, 0), (90, 2)
+    quarter.hall.cycle()
+    thin = []
+    for person in [1, 2] * 8 + [*range(3, 11)] * 6 + [*range(8)] * 8:
+        quarter.bring(person)
+        if len(quarter.seen) % 16 == 0:
+            quarter.hall.cycle()
+            (own,) = quarter.hall.worker._owned.running.values()
+            thin.append((own.thin, own.engine.status()["cohorts"]))
+    assert thin[0] == (True, 0), "too few for one cohort"
+    assert thin[-2:] == [(False, 1)] * 2
+    assert quarter.known()["pool"] == 1
+    assert quarter.hall.worker.metrics.status()["counts"]["suppressed"] > 4
+
+
 def test_people_are_known_again_by_a_new_process_with_the_same_key_file(quarter: Quarter, key_file: Path) -> None:
     quarter.hall.cycle(3)
     before = quarter.known()
