@@ -5,7 +5,9 @@
 Everybody orders once, by way of a topic with four partitions; one worker takes it all and is killed. Another is
 started, with default settings, while a few of those persons come back all the time. Measured are the time from that
 start until every partition has committed again, the part of it in which persons are read, the worker's time on
-processors until then, and the most memory that each of the two workers took.
+processors until then, and the most memory that each of the two workers took. Then one more worker joins, half of the
+partitions move to it, and it is measured how long it takes until every one has committed again: that worker has to
+start, and to read the persons of its partitions.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ COLUMNS = (
     "of which reading s",
     "processor s",
     "peak MiB after",
+    "s after one more joined",
 )
 
 
@@ -160,12 +163,22 @@ def measure(broker: str, client: str, persons: int) -> dict[str, Any]:
         back = wait_until(lambda: all(positions(watching).get(n, 0) > at[n] for n in range(PARTITIONS)), arena)
         process = arena.workers[-1].pid
         busy, after = processor_seconds(process), peak_mib(process)
+        read = sum(map(float, re.findall(r"remembers \d.*read in ([0-9.]+) s", arena.said()[said:])))
+        joined = one_more(arena, watching)
         trickle.ended.set()
         trickle.join()
-        read = sum(map(float, re.findall(r"remembers \d.*read in ([0-9.]+) s", arena.said()[said:])))
         size = 0 if real is None else real.stored_bytes("portcullis.orders.safe.memory") >> 20
-        facts = (persons, client, round(persons / taking), before, size, back, read, busy, after)
+        facts = (persons, client, round(persons / taking), before, size, back, read, busy, after, joined)
         return dict(zip(COLUMNS, facts, strict=True))
+
+
+def one_more(arena: Arena, watching: Client) -> float:
+    """Seconds from the start of a second worker until all partitions move that were shared out between both."""
+    said = len(arena.said())
+    arena.add_worker()
+    shared = wait_until(lambda: arena.said()[said:].count("assigned: orders.raw") >= 2, arena)
+    at = positions(watching)
+    return shared + wait_until(lambda: all(positions(watching).get(n, 0) > at[n] for n in range(PARTITIONS)), arena)
 
 
 def lines_of(rows: list[dict[str, Any]]) -> list[str]:

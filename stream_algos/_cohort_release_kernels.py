@@ -10,6 +10,7 @@ from stream_algos._cohort_state import (
     BEGIN,
     BEHIND,
     CLUSTERS,
+    CODES,
     COMPANY,
     COUNT,
     END,
@@ -53,11 +54,11 @@ def show(state: State, rules: Rules, person: int, codes: NDArray[np.int32]) -> N
     shown = state.shown[person]
     for condition in range(state.tally.shape[0]):
         place = condition * rules.most
-        end = place + rules.needs[condition]
-        while place < end and shown[place] != NONE and shown[place] != codes[condition]:
+        end, code = place + rules.needs[condition], codes[condition] % CODES
+        while place < end and shown[place] != NONE and shown[place] != code:
             place += 1
         if place < end:
-            shown[place] = codes[condition]
+            shown[place] = code
 
 
 @part

@@ -96,7 +96,7 @@ class Divided(NamedTuple):
     who: NDArray[np.int64]
     lo: NDArray[np.float64]
     hi: NDArray[np.float64]
-    shown: NDArray[np.int32]
+    shown: NDArray[np.int16]
     """Of everybody who is known: see `State`."""
     stamps: NDArray[np.int64]
     """The same, of the conditions that cohorts must meet."""

@@ -93,6 +93,10 @@ MOST_POOLED = 2048
 ROOM = 1 << 24
 """Persons and nodes that address space is reserved for: only beyond that, arrays are copied to grow."""
 
+CODES = 32_749
+"""Codes that are told apart in what persons have shown: two bytes each, of very many persons. Of a larger domain some
+count as the same, so that now and then a cohort must show one value more before it is split."""
+
 VISITS = 128
 """Nodes that a new person looks at to find the best cohort."""
 
@@ -138,7 +142,7 @@ class State(NamedTuple):
     """Those that are not narrow; the others take no memory here."""
     lows: NDArray[np.float64]
     """The least value of each quasi-identifier, which the narrow ones count from."""
-    shown: NDArray[np.int32]
+    shown: NDArray[np.int16]
     """So many distinct published codes of each condition as are needed, of each person; NONE where there are fewer."""
     pool: NDArray[np.int64]
     hulls: NDArray[np.float64]
@@ -219,7 +223,7 @@ def _empty_state(schema: Schema, rules: Rules, persons: int, pool: int, nodes: i
         narrow=_zeros(np.uint16, persons, width),
         exact=_zeros(np.float64, persons, width),
         lows=geometry(schema).low,
-        shown=_zeros(np.int32, persons, of_cohorts * rules.most),
+        shown=_zeros(np.int16, persons, of_cohorts * rules.most),
         pool=_zeros(np.int64, pool),
         hulls=_zeros(np.float64, 2, pool, width),
         nodes=_zeros(np.int64, nodes, 11),

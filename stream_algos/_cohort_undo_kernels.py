@@ -20,7 +20,7 @@ class Before(NamedTuple):
     places: NDArray[np.int64]
     """Role, cohort and last position of each."""
     values: NDArray[np.float64]
-    shown: NDArray[np.int32]
+    shown: NDArray[np.int16]
 
 
 def no_entries(room: int, width: int, shown: int) -> Before:
@@ -29,7 +29,7 @@ def no_entries(room: int, width: int, shown: int) -> Before:
         numbers=np.empty(room, np.int64),
         places=np.empty((room, 3), np.int64),
         values=np.empty((room, width)),
-        shown=np.empty((room, shown), np.int32),
+        shown=np.empty((room, shown), np.int16),
     )
 
 

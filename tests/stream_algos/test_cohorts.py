@@ -304,6 +304,17 @@ def test_values_count_once_they_are_published_on_both_sides_of_a_split() -> None
     assert_sound(made)
 
 
+@pytest.mark.parametrize(("other", "split"), [(kernels.CODES - 1, True), (kernels.CODES, False)])
+def test_values_that_are_kept_as_the_same_count_as_one_at_a_split(other: int, split: bool) -> None:
+    """Of more values than two bytes tell apart: a cohort stays whole rather than show too few on one side."""
+    illnesses = Category("illness", Hierarchy.flat([str(number) for number in range(2 * kernels.CODES)]))
+    made, _ = founded(30, 40, schema=replace(ILL, sensitive=(illnesses,)), values=[0, other], l=2)
+    made.push(rows((2, 31), (3, 39), start=5, values=[0, other]))
+    made.push(rows((0, 30), (3, 39), (4, 32), (5, 38), start=8, values=[other, 0, 0, other]))
+    later = made.push(rows((0, 30), (0, 30), (5, 38), start=2 << kernels.STRETCH_BITS, values=[0, 0, 0]))
+    assert boxes(later) == ([(30, 40), (30, 32), (38, 40)] if split else [(30, 40)] * 3)
+
+
 def test_rows_without_enough_values_found_nothing() -> None:
     made, release = founded(30, 40, schema=ILL, values=[1, 1], l=2)
     assert release.suppressed.tolist() == [0]
