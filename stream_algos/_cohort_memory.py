@@ -189,7 +189,7 @@ class CohortMemory(Memory):
             }
         persons, tags = state.persons[numbers], state.tags[numbers]
         role = persons[:, ROLE].astype(np.int8)
-        columns = {
+        columns: dict[str, NDArray[Any]] = {
             "tag": tags[:, [CODE, MORE]],
             "role": role,
             "node": np.where(role >= MEMBER, persons[:, NODE], NONE).astype(np.int32),

@@ -181,7 +181,7 @@ def test_somebody_unlike_all_others_makes_no_partition_thin(key_file: Path) -> N
     quarter = Quarter(key_file, persons=24, delay={"tuples": 12})
     quarter.values[:], quarter.values[0] = (50, 0), (90, 2)
     quarter.hall.cycle()
-    thin = []
+    thin: list[Any] = []
     for person in [1, 2] * 8 + [*range(3, 11)] * 6 + [*range(8)] * 8:
         quarter.bring(person)
         if len(quarter.seen) % 16 == 0:
