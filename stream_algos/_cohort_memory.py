@@ -278,7 +278,7 @@ class CohortMemory(Memory):
         ids = state.ids[len(state.ids) - len(noted) :, ID]
         return ids[(state.ids[noted, ID] != ids) | (state.nodes[noted, LEFT] != NONE)]
 
-    def refused(self, ids: NDArray[np.uint64]) -> None:
+    def keep_whole(self, ids: NDArray[np.uint64]) -> None:
         """At splits values count that were decided: where some never left, the cohort is split no more.
 
         Nor is what it was split into meanwhile. A box that grew twice since is not known any more: then none is.

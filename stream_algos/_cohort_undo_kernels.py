@@ -14,7 +14,7 @@ from stream_algos._held_kernels import NONE, copy
 
 
 class Before(NamedTuple):
-    """Entries of persons as they were; `numbers` tells which, and the first column of `places` how many are filled."""
+    """Entries of persons as they were; `numbers` tells which. Whoever has it knows how many are filled."""
 
     numbers: NDArray[np.int64]
     places: NDArray[np.int64]

@@ -92,7 +92,7 @@ class Memory(ABC):
         """Ids of published boxes that nothing is decided with any more, but was at the last `kept`."""
 
     @abstractmethod
-    def refused(self, ids: NDArray[np.uint64]) -> None:
+    def keep_whole(self, ids: NDArray[np.uint64]) -> None:
         """Rows that were decided with these boxes are not published, though others with them may have been."""
 
     @abstractmethod

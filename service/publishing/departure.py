@@ -22,5 +22,7 @@ class Departure:
     """Clusters that the gate refused: their members are suppressed."""
     suppressed: int = 0
     """Members of refused clusters."""
+    held_back: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    """Ids of refused clusters; others of the same id may leave."""
     messages: Mapping[int, Sequence[bytes]] = field(default_factory=dict)
     """The clusters encoded, by output partition."""

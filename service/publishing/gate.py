@@ -72,12 +72,15 @@ class Gate:
         return fresh | (fit & self._known(decisions, published, fresh))
 
     def _well_formed(self, decisions: Release) -> NDArray[np.bool_]:
-        """Boxes in the form in which they are published, with at least one row each."""
+        """Boxes in the form in which they are published, one to an id, with at least one row each."""
         first, of = decisions.distinct
         lo, hi = decisions.lo[first], decisions.hi[first]
         wide = Boxes(self._schema, lo, hi).widened()
         exact = (wide.lo == lo).all(axis=1) & (wide.hi == hi).all(axis=1)
-        return np.asarray(exact[of] & (np.diff(decisions.starts) > 0))
+        fit = exact[of] & (np.diff(decisions.starts) > 0)
+        if len(first) == len(decisions):
+            fit &= ~_with_several_boxes(decisions)
+        return np.asarray(fit)
 
     def _hold(
         self,
@@ -141,6 +144,8 @@ class Gate:
         passed, leaving = candidates, candidates[cluster]
         first, box = decisions.distinct
         ids = decisions.ids[first]
+        if len(first) == len(decisions):  # where an id comes with several boxes too
+            ids, box = np.unique(decisions.ids, return_inverse=True)
         company = np.full(len(ids), np.iinfo(np.int64).max)
         np.minimum.at(company, box, decisions.company)
         lineages.add(decisions.ids, decisions.parents, cluster[leaving], rows.sensitive[found[leaving]])
@@ -189,6 +194,13 @@ def _marked(cluster: NDArray[np.int64], bad: NDArray[np.bool_], count: int) -> N
     marked = np.zeros(count, bool)
     marked[cluster[bad]] = True
     return marked
+
+
+def _with_several_boxes(decisions: Release) -> NDArray[np.bool_]:
+    """Clusters whose id stands for another box as well."""
+    _, first, of = np.unique(decisions.ids, return_index=True, return_inverse=True)
+    other = (decisions.lo[first][of] != decisions.lo) | (decisions.hi[first][of] != decisions.hi)
+    return _marked(of, other.any(axis=1), len(first))[of]
 
 
 def _distinct(labels: NDArray[np.int64], persons: NDArray[np.int64], count: int) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ engine are thrown away and restored as after a crash: nothing is resumed from me
 
 Engines push in threads of their own, whose kernels hold no lock, while the loop polls and decodes the next batch, and
 while it checks and encodes what the cycle before has decided; the loop waits for them before it looks at anything that
-they change.
+they change. What a transaction says of each partition is put together in the same threads.
 """
 
 from __future__ import annotations
@@ -306,8 +306,11 @@ class Worker:
             if partition in assigned and (own.dirty or end)
         }
         wait(settling.values())
-        for partition, settled in settling.items():
-            settlement = settled.result()
+        for partition, future in settling.items():
+            self._owned.guarded(partition, future.result)
+            if partition in self._owned.stopped:
+                continue
+            settlement = future.result()
             if len(settlement.record) <= limit:
                 settlements[partition] = settlement
             else:
@@ -318,7 +321,7 @@ class Worker:
         return settlements
 
     def _settled(self, own: InputPartition, owed: Departure, end: Ending | None) -> Settlement:
-        """In the thread of its engine, as much of it is made smaller and sealed, which holds no lock."""
+        """In the thread of its engine: what is remembered is made smaller and sealed, which holds no lock."""
         settlement = own.settle(owed, self._transactions.owner, end=end)
         _ = settlement.record
         return settlement

@@ -10,6 +10,7 @@ missing, old or foreign shows.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -91,6 +92,8 @@ class MemoryNote(msgspec.Struct, frozen=True):
     """Over all entries of all tables."""
     turn: tuple[int, int, int, int] = (0, 0, 0, 0)
     """How far writing pages again has come: `begun`, `next` and `owed` of `_Live`. Restarts do not begin it anew."""
+    layout: str = ""
+    """How entries are written: whoever does it in another way has other pages, and would leave gaps between them."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +235,9 @@ class DurableMemory:
             (key, self._keys.seal(content, self._where, key, sequence)) for key, content in [*records, *pages]
         ]
         turn = (live.begun, *live.next, live.owed)
-        note = msgspec.structs.replace(self._note, sizes=sizes, checksum=int(sums.checksum), turn=turn)
+        note = msgspec.structs.replace(
+            self._note, sizes=sizes, checksum=int(sums.checksum), turn=turn, layout=_layout(self._owners)
+        )
         return Written(self._where, (*sealed, *((key, None) for key in gone)), note, live)
 
     def _rewritten(
@@ -312,6 +317,10 @@ class DurableMemory:
 
     def read(self, reader: Reader) -> dict[str, Room]:
         """The tables that the note is about, in the room that their owners have for them."""
+        if self._note.sizes and self._note.layout != _layout(self._owners):
+            raise LostMemoryError(
+                "another version of the worker has written it, in another way; run that version, or drain with it"
+            )
         tables = {name: columns for owner in self._owners for name, columns in owner.room(self._note.sizes).items()}
         live: dict[bytes, int] = {}
         start, end, tell_at = self._note.start, self._note.end, time.monotonic() + _TELL_SECONDS
@@ -378,6 +387,18 @@ def _all_hashes(table: str, entries: Room, loose: frozenset[str]) -> NDArray[np.
         own = {name: column[some] for name, column in entries.items()}
         hashes[some] = hashes_of(table, np.arange(some.start, some.stop), own, loose)
     return hashes
+
+
+def _layout(owners: Sequence[Tables]) -> str:
+    """Tables and columns with their types, as a digest."""
+    nothing = np.empty(0, np.int64)
+    columns = sorted(
+        (table, name, column.dtype.str, column.shape[1:])
+        for owner in owners
+        for table in owner.sizes()
+        for name, column in owner.entries(table, nothing).items()
+    )
+    return hashlib.sha256(repr(columns).encode()).hexdigest()[:16]
 
 
 def _row_bytes(entries: Columns) -> int:

@@ -57,7 +57,10 @@ _GAUGES = {
     "last_seen": ("last_seen_offsets", "Offsets since members were seen: the median, the mean over partitions."),
     "pending": ("events_pending", "Rows taken and undecided."),
     "lag": ("lag", "Records of the input behind the last one taken."),
-    "thin": ("thin_partitions", "Partitions with too few persons within the delay or window."),
+    "thin": (
+        "thin_partitions",
+        "Partitions with too few persons: events are suppressed; with cohorts, more than leave.",
+    ),
     "stopped": ("stopped_partitions", "Partitions that wait for an operator."),
     "assigned": ("assigned_partitions", "Partitions that this worker owns."),
 }

@@ -129,7 +129,7 @@ class Ownership:
 
     # -- running -----------------------------------------------------------------------------------------------------
 
-    def guarded(self, partition: Partition, step: Callable[[], None]) -> None:
+    def guarded(self, partition: Partition, step: Callable[[], object]) -> None:
         """An engine that breaks its own guarantee stops its partition; nothing of it leaves."""
         try:
             step()

@@ -268,7 +268,13 @@ class InputPartition:
         passed[passed] = self._gate.passes(self._owed.select(passed), self.rows, self._published)
         clusters = self._owed.select(passed)
         suppressed = len(self._owed.members) - len(clusters.members)
-        return Departure(clusters, self.rows.find(clusters.members), int((~passed).sum()), suppressed)
+        return Departure(
+            clusters=clusters,
+            rows=self.rows.find(clusters.members),
+            refused=int((~passed).sum()),
+            suppressed=suppressed,
+            held_back=np.unique(self._owed.ids[~passed]),
+        )
 
     def settle(self, published: Departure, owner: str = "", *, end: Ending | None = None) -> Settlement:
         """What the owner's next transaction does, which publishes this; it counts once it is `committed`.
@@ -279,7 +285,7 @@ class InputPartition:
         pending, sequence = self.engine.pending(), self._state.sequence + 1
         memory = None
         if self._memory is not None:
-            self._memory.refused(self._held_back(published.clusters))
+            self._memory.keep_whole(published.held_back)
             self._memory.published(published.clusters, self.rows.sensitive[published.rows])
             came = self.rows.batch(int(np.searchsorted(self.rows.positions, self._state.position)))
             self._memory.followed.passed(published.clusters, came, np.concatenate([pending, decisions.members]))
@@ -306,13 +312,6 @@ class InputPartition:
     def _snapshot(self, sequence: int) -> Snapshot:
         """Without what is remembered of persons, which is written elsewhere."""
         return self.engine.snapshot() if self._memory is None else self._memory.rest(sequence)
-
-    def _held_back(self, clusters: Release) -> NDArray[np.uint64]:
-        """Ids of decided clusters that do not leave with these."""
-        if len(clusters) == len(self._owed):
-            return np.empty(0, np.uint64)
-        left = np.isin(self._owed.members[self._owed.starts[:-1]], clusters.members)
-        return np.unique(self._owed.ids[~left])
 
     def _totals_with(self, published: Departure) -> dict[str, int]:
         clusters, totals = published.clusters, Counter(self.totals)

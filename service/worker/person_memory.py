@@ -112,9 +112,9 @@ class PersonMemory:
         parents[named], lo[named], hi[named] = there.parents, there.lo, there.hi
         return replace(decisions, parents=parents, lo=lo, hi=hi)
 
-    def refused(self, ids: NDArray[np.uint64]) -> None:
+    def keep_whole(self, ids: NDArray[np.uint64]) -> None:
         """Rows that were decided with these boxes do not leave."""
-        self._engine.refused(ids)
+        self._engine.keep_whole(ids)
 
     def retired(self) -> NDArray[np.uint64]:
         """Ids of boxes with which the engine has decided nothing since the last commit, though it might have before."""

@@ -190,7 +190,13 @@ class Restorer:
         low, high = self.dirty.watermarks(where).low, own.memory.durable.note.start
         for batch in self.reader.read(where, low, high, _READ_TIMEOUT):
             left |= {key: value is not None for key, value in zip(batch.keys, batch.values, strict=True) if key}
-        return own, [key for key, is_there in left.items() if is_there]
+        old = [key for key, is_there in left.items() if is_there]
+        if old:
+            log.warning(
+                "%s/%d begins anew: %d records of persons from before are deleted, and what is promised begins here",
+                *(state.origin.topic, state.origin.partition, len(old)),
+            )
+        return own, old
 
     def _inherited(self, partition: Partition, last: State, legacy: Legacy) -> InputPartition:
         """The partition with the persons whom a drained stream has kept, if they were kept for such a policy."""

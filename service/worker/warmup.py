@@ -37,6 +37,7 @@ def warm_up(stream: Stream) -> None:
     releases = [engine.push(batch), engine.expire(0.0)]
     other = stream.engine()
     if isinstance(engine, Memory) and isinstance(other, Memory):
+        engine.touched()
         room = other.room(engine.sizes())
         for table, size in engine.sizes().items():
             for name, kept in engine.entries(table, np.arange(size)).items():

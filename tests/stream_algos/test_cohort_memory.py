@@ -304,7 +304,7 @@ def test_a_cohort_of_which_something_decided_was_refused_is_split_no_more(when: 
         assert one.status()["splits"] > 0
     splits = one.status()["splits"]
     if when != "never":
-        one.refused(refused)
+        one.keep_whole(refused)
     keeper.keep(one)
     other = twin(one, 2)
     keeper.recall(other, Batch.empty(ILL_LINE))

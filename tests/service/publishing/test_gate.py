@@ -9,7 +9,7 @@ import pytest
 from microdata import Category, Hierarchy, Number, Schema
 from privacy import BetaLikeness, DistinctDiversity, KAnonymity, KOverTime, TCloseness
 from service.publishing.boxes import PublishedBoxes
-from service.publishing.gate import Gate
+from service.publishing.gate import Gate, _distinct
 from service.publishing.rows import Rows
 from stream_algos import Release
 
@@ -197,3 +197,29 @@ def test_a_refused_box_lends_no_values_to_what_leaves_with_it() -> None:
     gate = Gate(SCHEMA, OVER_TIME)
     assert gate.passes(both, ROWS, boxes()).tolist() == [False, False]
     assert gate.achieved == {}
+
+
+@pytest.mark.parametrize("models", [THREE, (KOverTime(3),)])
+def test_an_id_with_two_boxes_leaves_with_neither(models: Any) -> None:
+    rows = rows_of([1, 2, 3, 4, 5, 6, 7, 8, 9], [0, 1, 0] * 3)
+    one, wider, other = (in_cohort(members) for members in ([10, 11, 12], [13, 14, 15], [16, 17, 18]))
+    wider, other = replace(wider, hi=np.array([[20.0, 0.0]])), replace(other, ids=np.array([8], np.uint64))
+    assert passes(Release.concat([one, wider, other]), rows, models) == [False, False, True]
+    assert (
+        passes(Release.concat([one, replace(wider, ids=np.array([9], np.uint64)), other]), rows, models) == [True] * 3
+    )
+
+
+def test_distinct_persons_are_counted_for_each_label() -> None:
+    random = np.random.default_rng(3)
+    for _ in range(50):
+        labels, persons = random.integers(0, 9, 60), random.integers(-3, 3, 60) * (2**61)
+        found = _distinct(labels, persons, 9)
+        assert found.tolist() == [len(set(persons[labels == label].tolist())) for label in range(9)]
+
+
+def test_pairs_that_meet_are_counted_too_few_times_and_never_too_often() -> None:
+    """Broken on purpose: a person of the second label whose word with it is that of another with the first."""
+    golden = 0x9E3779B97F4A7C15
+    labels, persons = np.array([0, 1]), np.array([golden, 0], np.uint64).view(np.int64)
+    assert _distinct(labels, persons, 2).sum() == 1

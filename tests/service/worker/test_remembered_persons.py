@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from microdata import PersonSource
+from microdata import GuaranteeError, PersonSource
 from service.kafka import RecordBatch, UnclearError
 from service.settings import SettingsError
 from service.worker import followed, partition
@@ -102,6 +102,8 @@ def test_what_is_remembered_is_written_and_acknowledged_before_the_state_that_na
     quarter.hall.cycle()
     waits = [call[1] for call in quarter.paper.calls if call[0] == "wait"]
     assert waits == [MEMORY.topic, STATE]
+    calls = [call[:2] for call in quarter.paper.calls]
+    assert calls.index(("wait", MEMORY.topic)) < calls.index(("produce", "safe")), "what leaves is not waited for, too"
     state = State.decode(quarter.paper.logs[STATES][-1][1])
     assert state.memory is not None
     assert state.memory.end == len(quarter.paper.logs[MEMORY])
@@ -192,6 +194,33 @@ def test_somebody_unlike_all_others_makes_no_partition_thin(key_file: Path) -> N
     assert thin[-2:] == [(False, 1)] * 2
     assert quarter.known()["pool"] == 1
     assert quarter.hall.worker.metrics.status()["counts"]["suppressed"] > 4
+
+
+def test_memory_that_was_written_in_another_way_stops_the_partition(
+    quarter: Quarter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of other entries is another page: what lies between would be lost with the deltas."""
+    entries = Cohorts.entries
+
+    def wider(own: Cohorts, table: str, numbers: Any) -> Any:
+        columns = dict(entries(own, table, numbers))
+        return columns if table != "persons" else {**columns, "shown": columns["shown"].astype(np.int64)}
+
+    quarter.restart()
+    monkeypatch.setattr(Cohorts, "entries", wider)
+    assert "another version of the worker has written it" in quarter.stopped()
+
+
+def test_an_engine_that_cannot_be_settled_stops_its_partition_alone(
+    quarter: Quarter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise GuaranteeError("there is no such cohort")
+
+    quarter.come(20)
+    monkeypatch.setattr(Cohorts, "boxes", broken)
+    quarter.hall.cycle()
+    assert "there is no such cohort" in quarter.stopped()
 
 
 def test_people_are_known_again_by_a_new_process_with_the_same_key_file(quarter: Quarter, key_file: Path) -> None:
