@@ -32,6 +32,7 @@ class ConfluentReader:
             auto_offset_reset="earliest",
             allow_auto_create_topics=False,
             fetch_wait_max_ms=50,
+            fetch_queue_backoff_ms=10,  # a full queue is taken in less than librdkafka's own second, and then runs dry
         )
 
     def watermarks(self, partition: Partition) -> Watermarks:
