@@ -20,7 +20,7 @@ from service.worker.sealing import add_key, load_keys
 from service.worker.settings import WorkerSettings
 from service.worker.state import State
 from service.worker.topics import TopicError, prepare
-from stream_algos import Cohorts
+from stream_algos import Cohorts, Release
 from tests.service.worker.paper_kafka import Paper
 from tests.service.worker.quarter import ASKED, MEMORY, STATES, K, Quarter, kept, small_pages
 from tests.service.worker.test_cycle import STATE, Hall
@@ -221,6 +221,22 @@ def test_an_engine_that_cannot_be_settled_stops_its_partition_alone(
     monkeypatch.setattr(Cohorts, "boxes", broken)
     quarter.hall.cycle()
     assert "there is no such cohort" in quarter.stopped()
+
+
+def test_an_empty_cluster_is_refused_and_nothing_else_with_it(quarter: Quarter) -> None:
+    """Broken on purpose: an engine has decided that nobody leaves, with a box of its own."""
+    quarter.come(20, moving=0.0)
+    quarter.hall.cycle()
+    (own,) = quarter.hall.worker._owned.running.values()
+    owed = own._state.decisions
+    nobody = replace(owed.select(np.array([0])), ids=np.array([5], np.uint64), starts=np.zeros(2, np.int64))
+    nobody = replace(nobody, members=np.empty(0, np.int64), reused=np.array([False]), entries=np.array([-1]))
+    own._state = replace(own._state, decisions=Release.concat([owed, nobody]))
+    before = len(quarter.published()[0])
+    quarter.hall.cycle()
+    assert quarter.hall.worker.metrics.status()["counts"]["refused_releases"] == 1
+    assert len(quarter.published()[0]) == before + len(owed.members)
+    assert quarter.known()["persons"] > 50
 
 
 def test_people_are_known_again_by_a_new_process_with_the_same_key_file(quarter: Quarter, key_file: Path) -> None:
