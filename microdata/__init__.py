@@ -5,7 +5,7 @@ from microdata.boxes import Boxes
 from microdata.builders import date_hierarchy, interval_hierarchy, prefix_hierarchy, quantile_hierarchy
 from microdata.compile import kernel, part
 from microdata.decoding import decode
-from microdata.encoding import Encoded, encode
+from microdata.encoding import Encoded, RejectedRows, encode
 from microdata.errors import (
     Cancelled,
     DataError,
@@ -83,6 +83,7 @@ __all__ = [
     "Published",
     "Reason",
     "Refusals",
+    "RejectedRows",
     "Sample",
     "Schema",
     "SchemaError",

@@ -41,6 +41,45 @@ _MOST_DIGITS = 767
 
 
 @dataclass(frozen=True, eq=False)
+class RejectedRows:
+    """What rejected rows show of the persons whom they name; rows whose person cannot be read are left out."""
+
+    rows: NDArray[np.int64]
+    """Index of each in the input, ascending."""
+    persons: NDArray[np.int64]
+    quasi: NDArray[np.float64]
+    """The quasi-identifiers; NaN where a value cannot be read or the schema does not allow it."""
+    more: NDArray[np.int64] | None = None
+    """The second code of each person, where the key has a second one."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def at(self, rows: NDArray[np.int64]) -> RejectedRows:
+        """Return the same where the input's rows have these numbers."""
+        return replace(self, rows=rows[self.rows])
+
+    def take(self, chosen: NDArray[Any]) -> RejectedRows:
+        """Return the rows at these indexes, or where this mask is true."""
+        more = None if self.more is None else self.more[chosen]
+        return RejectedRows(self.rows[chosen], self.persons[chosen], self.quasi[chosen], more)
+
+    @staticmethod
+    def concat(width: int, parts: Sequence[RejectedRows]) -> RejectedRows:
+        """Return the rows of several parts in ascending order; `width` is the number of quasi-identifiers."""
+        nothing = RejectedRows(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, width)))
+        parts = [part for part in parts if len(part)] or [nothing]
+        more = [part.more for part in parts if part.more is not None]
+        joined = RejectedRows(
+            np.concatenate([part.rows for part in parts]),
+            np.concatenate([part.persons for part in parts]),
+            np.concatenate([part.quasi for part in parts]),
+            np.concatenate(more) if more else None,
+        )
+        return joined.take(np.argsort(joined.rows, kind="stable"))
+
+
+@dataclass(frozen=True, eq=False)
 class Encoded:
     """Rows that the schema accepts, and what it refused."""
 
@@ -50,10 +89,15 @@ class Encoded:
     refusals: Refusals
     more: NDArray[np.int64] | None = None
     """Of each accepted row the second code of its person, where the key has a second one."""
+    rejected: RejectedRows | None = None
+    """The rejected rows that name a person; None where there are none, or where every row is another person."""
 
     def shifted(self, offset: int) -> Encoded:
         """The same rows where `offset` others come before them in the input."""
-        return replace(self, rows=self.rows + offset, refusals=self.refusals.shifted(offset)) if offset else self
+        if not offset:
+            return self
+        rejected = self.rejected and replace(self.rejected, rows=self.rejected.rows + offset)
+        return replace(self, rows=self.rows + offset, refusals=self.refusals.shifted(offset), rejected=rejected)
 
     @staticmethod
     def concat(schema: Schema, parts: Sequence[Encoded]) -> Encoded:
@@ -64,6 +108,7 @@ class Encoded:
             Table.concat([part.table for part in parts]),
             np.concatenate([part.rows for part in parts]),
             Refusals.concat(schema, [part.refusals for part in parts]),
+            rejected=RejectedRows.concat(len(schema.quasi), [part.rejected for part in parts if part.rejected]),
         )
 
 
@@ -131,6 +176,36 @@ def encode_layers(
     return _accepted(Table(schema, persons, quasi, sensitive, pa.table(public) if public else None), found, more)
 
 
+def rejected_by_key(
+    schema: Schema, rows: NDArray[np.int64], keys: Sequence[bytes | None] | None, person_key: PersonKey
+) -> RejectedRows | None:
+    """Return what records show that were rejected as a whole: their persons, if the schema takes these from the key."""
+    if schema.person is not PersonSource.KEY or keys is None or not len(rows):
+        return None
+    return _unreadable(schema, rows, {}, keys, person_key)
+
+
+def rejected_by_field(
+    schema: Schema, rows: NDArray[np.int64], persons: pa.Array, person_key: PersonKey
+) -> RejectedRows | None:
+    """Return what records show of which only the field that names the person could be read."""
+    if not isinstance(schema.person, str) or not len(rows):
+        return None
+    return _unreadable(schema, rows, {schema.person: [persons]}, None, person_key)
+
+
+def _unreadable(
+    schema: Schema,
+    rows: NDArray[np.int64],
+    fields: Mapping[str, Layers],
+    keys: Sequence[bytes | None] | None,
+    person_key: PersonKey,
+) -> RejectedRows | None:
+    every: dict[str, Layers] = {name: [pa.nulls(len(rows))] for name in schema.fields()} | dict(fields)
+    rejected = encode_layers(schema, every, len(rows), keys, person_key=person_key).rejected
+    return rejected and rejected.at(rows)
+
+
 def public_values(column: pa.Array) -> tuple[pa.Array, Reasons]:
     """Public values pass as they are, but bytes only as the text that they are."""
     return texts(column) if is_text(column.type) else (column, np.zeros(len(column), np.int8))
@@ -161,7 +236,20 @@ def _accepted(table: Table, found: list[tuple[int, Reasons]], more: NDArray[np.i
     accepted = np.ones(len(table), bool)
     accepted[refusals.rows] = False
     rows = np.flatnonzero(accepted)
-    return Encoded(table.take(rows), rows, refusals, None if more is None else more[rows])
+    rejected = None if table.schema.person is PersonSource.ROW else _rejected(table, found, more, ~accepted)
+    return Encoded(table.take(rows), rows, refusals, None if more is None else more[rows], rejected)
+
+
+def _rejected(
+    table: Table, found: list[tuple[int, Reasons]], more: NDArray[np.int64] | None, wanted: NDArray[np.bool_]
+) -> RejectedRows:
+    """What rejected rows show of their persons. Reasons stand in the order of the fields, the person first."""
+    (_, of_person), *others = found
+    rows = np.flatnonzero(wanted & (of_person == 0))
+    quasi = table.quasi[rows]
+    for column, (_, reasons) in enumerate(others[: quasi.shape[1]]):
+        quasi[reasons[rows] > 0, column] = np.nan
+    return RejectedRows(rows, table.persons[rows], quasi, None if more is None else more[rows])
 
 
 def _persons(

@@ -15,7 +15,7 @@ import pyarrow.json as pa_json
 from numpy.typing import NDArray
 
 from microdata.columns import field_column
-from microdata.encoding import Encoded, Layers, encode, encode_layers
+from microdata.encoding import Encoded, Layers, RejectedRows, encode, encode_layers, rejected_by_key
 from microdata.persons import PersonKey
 from microdata.refusals import Reason, Refusals
 from microdata.schema import LARGEST, Number, Schema
@@ -172,7 +172,13 @@ def _encode_each(
     inner = encoded.refusals
     outer = Refusals.records(schema, np.array(refused, np.int64), np.array(reasons, np.int8))
     refusals = Refusals.concat(schema, [outer, Refusals(schema, rows[inner.rows], inner.fields, inner.reasons)])
-    return Encoded(encoded.table, rows[encoded.rows], refusals)
+    parts = [encoded.rejected.at(rows)] if encoded.rejected else []
+    if keys is not None:
+        by_key = [row for row, reason in zip(refused, reasons, strict=True) if reason != Reason.TOMBSTONE]
+        whole = rejected_by_key(schema, np.array(by_key, np.int64), [keys[row] for row in by_key], person_key)
+        parts += [whole] if whole else []
+    rejected = RejectedRows.concat(len(schema.quasi), parts)
+    return Encoded(encoded.table, rows[encoded.rows], refusals, rejected=rejected)
 
 
 def _event(payload: bytes | None) -> dict[str, Any] | Reason:

@@ -124,7 +124,8 @@ def _column_parts(
                 Refusals.records(schema, chunk.misshapen, reasons),
             ],
         )
-        yield Encoded(encoded.table, chunk.rows[encoded.rows], refusals), chunk.share
+        rejected = encoded.rejected and encoded.rejected.at(chunk.rows)
+        yield Encoded(encoded.table, chunk.rows[encoded.rows], refusals, rejected=rejected), chunk.share
 
 
 def _json_parts(path: Path, schema: Schema, key: PersonKey) -> Iterator[tuple[Encoded, float]]:

@@ -57,7 +57,7 @@ class KOverTime(Model):
 
 @dataclass(frozen=True, eq=False)
 class Sightings:
-    """Every row that came, in the order of positions: who was where, when."""
+    """Every event of a known person, published or not: who was where, when. A value that could not be read is NaN."""
 
     positions: NDArray[np.int64]
     persons: NDArray[np.int64]
@@ -73,14 +73,25 @@ def candidates(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For each person with published rows, how many persons lie in every box that they were published with.
 
-    Of each published row its position, its person and its box are given.
+    Of each published row its position, its person and its box are given. A person is no candidate from an event whose
+    values could not be read until the next one; what comes before the first readable event of a person is left out.
     """
     order = np.lexsort((seen.positions, seen.persons))
+    readable = np.asarray(np.isfinite(seen.quasi[order]).all(axis=1))
+    order = order[_from_first_readable(seen.persons[order], readable)]
     starts = np.append(np.unique(seen.persons[order], return_index=True)[1], len(order))
     rows = np.lexsort((positions, persons))
     victims, first = np.unique(persons[rows], return_index=True)
     published = np.append(first, len(rows)), positions[rows], lo[rows], hi[rows]
     return victims, count_possible(starts, seen.positions[order], seen.quasi[order], *published)
+
+
+def _from_first_readable(persons: NDArray[np.int64], readable: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which rows are the first readable one of their person or come after it; rows of a person are together."""
+    readable_so_far: NDArray[np.int64] = np.cumsum(readable)
+    starts = np.diff(persons, prepend=persons[:1] - 1) != 0
+    before_person = (readable_so_far - readable)[starts]
+    return np.asarray(readable_so_far > before_person[np.cumsum(starts) - 1])
 
 
 class Record:
@@ -97,7 +108,7 @@ class Record:
         self._rows = self._kept = 0
 
     def take(self, positions: NDArray[np.int64], persons: NDArray[np.int64], quasi: NDArray[np.float64]) -> None:
-        """Rows that came, in the order of positions."""
+        """Take the rows of events in the order of positions; NaN is a value that could not be read."""
         self._seen.append((positions, persons, quasi))
         self._rows += len(positions)
         if self._rows > 2 * self._kept + 100_000:
@@ -136,7 +147,9 @@ class Record:
         positions, persons, quasi = _joined(self._seen)
         order = np.argsort(persons, kind="stable")
         changed = np.ones(len(order), bool)
-        changed[1:] = (persons[order][1:] != persons[order][:-1]) | (quasi[order][1:] != quasi[order][:-1]).any(axis=1)
+        last, now = quasi[order][:-1], quasi[order][1:]
+        moved = (now != last) & ~(np.isnan(now) & np.isnan(last))
+        changed[1:] = (persons[order][1:] != persons[order][:-1]) | moved.any(axis=1)
         rows = np.sort(order[changed])
         self._seen = [(positions[rows], persons[rows], quasi[rows])]
         self._rows = self._kept = len(rows)

@@ -42,7 +42,7 @@ from service.publishing.boxes import PublishedBoxes
 from service.publishing.departure import Departure
 from service.publishing.gate import Gate
 from service.publishing.messages import MessageEncoder, shown
-from service.publishing.rows import Rows
+from service.publishing.rows import Rows, rejected_batch
 from service.report import (
     Asked,
     DelayBin,
@@ -268,10 +268,16 @@ class Replay:
         self.tally.totals["events"] += len(events)
         batch = self._rows.batch(at)
         self._spreads.take(batch.quasi, batch.persons)
-        if self._record:
-            self._record.take(batch.positions, batch.persons, batch.quasi)
         if self._workload:
             self._workload.take(batch)
+        seen = batch
+        if events.rejected:
+            rejected = rejected_batch(self.schema, events.rejected, events.rejected.rows / self.rate)
+            seen = Batch.merged([batch, rejected])
+        if self._record:
+            self._record.take(seen.positions, seen.persons, seen.quasi)
+        if self.engine.remembers:
+            batch = seen
         last = int(max(events.positions.max(initial=-1), *(refused.offset for refused in events.refused), -1))
         for start in range(0, max(len(batch), 1), BATCH):
             some = batch.take(slice(start, start + BATCH))
@@ -283,7 +289,8 @@ class Replay:
         releases += [self.engine.advance(passed), self.engine.expire(passed / self.rate)]
         return self._decided(batch, Release.concat(releases))
 
-    def _decided(self, batch: Batch, release: Release) -> Step:
+    def _decided(self, pushed: Batch, release: Release) -> Step:
+        batch = pushed.accepted()
         before, self._pushed = self._pushed, self._pushed + len(batch)
         needed_from = self.engine.needed_from() if self.engine.windowed else None
         return Step(batch.positions, before, release, self.engine.pending(), needed_from, self.engine.reusable()[0])

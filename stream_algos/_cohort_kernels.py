@@ -16,6 +16,7 @@ from stream_algos._cohort_person_kernels import (
     bucket_of,
     discount,
     enlist,
+    find,
     forget,
     into_pool,
     is_of,
@@ -90,6 +91,7 @@ from stream_algos._cohort_state import (
     STRETCH,
     STRETCH_BITS,
     TRY,
+    UNPLACED,
     UNSURE,
     WAITING,
     WAITS,
@@ -134,12 +136,13 @@ def _seek(
     positions: NDArray[np.int64],
     quasi: NDArray[np.float64],
     who: NDArray[np.int64],
+    rejected: NDArray[np.bool_],
 ) -> None:
     """Look for the cohorts of all who are unknown, from a row on, until cohorts may be split."""
     rows, count, end = np.empty((1 << STRETCH_BITS) + 1, np.int64), 0, index
     while end < len(positions) and (end == index or positions[end - 1] >> STRETCH_BITS == reached >> STRETCH_BITS):
         out.sought[end] = UNSURE
-        if who[end] == NONE:
+        if who[end] == NONE and not rejected[end]:
             rows[count] = end
             count += 1
         end += 1
@@ -268,6 +271,7 @@ def _pass_known(
     quasi: NDArray[np.float64],
     codes: NDArray[np.int32],
     who: NDArray[np.int64],
+    rejected: NDArray[np.bool_],
 ) -> int:
     """Let rows leave, from a number on, as long as they are members' with the values of the last time; up to which.
 
@@ -284,6 +288,8 @@ def _pass_known(
         position, person = positions[index], who[index]
         reached = last if index == 0 else positions[index - 1]
         if person == NONE or not is_of(state.tags, person, whose, index) or persons[person, ROLE] != MEMBER:
+            break
+        if rejected[index]:
             break
         if overdue[index] >= due or position - 1 - rules.delta >= due:
             break
@@ -325,6 +331,63 @@ def _pass_known(
 
 
 @part
+def _give_up(state: State, out: Output, person: int, position: int) -> None:
+    """Suppress the rows of a person that wait in the pool."""
+    meta = state.meta
+    if not state.waits[person, WAITS]:
+        return
+    for number in range(meta[BEGIN], meta[END]):
+        slot = number & (len(state.slots) - 1)
+        if state.slots[slot, PLACE] == POOL and state.slots[slot, PERSON] == person:
+            suppress(out, state.slots[slot, POSITION], position)
+            decided(state, slot)
+
+
+@part
+def _observe(
+    state: State,
+    out: Output,
+    rules: Rules,
+    position: int,
+    time: float,
+    whose: NDArray[np.int64],
+    quasi: NDArray[np.float64],
+    index: int,
+) -> None:
+    """Update what is known of the person of a rejected event, which is never published.
+
+    A value that cannot be read is NaN, and lies in no box. A member who is not inside the published box is dismissed. A
+    person in the pool whose values cannot be read leaves it, because no founded box is known to contain them. A new
+    person enters the pool, unless nothing is known of their values yet.
+    """
+    persons, row, person, readable = state.persons, quasi[index], find(state, whose, index), True
+    for attribute in range(len(row)):
+        readable &= not np.isnan(row[attribute])
+    if person == NONE and not readable:
+        return
+    if person == NONE:
+        person = meet(state, whose, index)
+        into_pool(state, person, row)
+    state.tags[person, SEEN] = position
+    if rules.memory < np.inf:
+        state.times[person] = time
+    role = persons[person, ROLE]
+    if role == POOLED and readable:
+        place = wide(persons[person, NODE])
+        for attribute in range(len(row)):
+            state.hulls[0, place, attribute] = min(state.hulls[0, place, attribute], row[attribute])
+            state.hulls[1, place, attribute] = max(state.hulls[1, place, attribute], row[attribute])
+    elif role == POOLED:
+        _give_up(state, out, person, position)
+        unpool(state, person)
+        persons[person, ROLE], persons[person, NODE] = UNPLACED, NONE
+    elif role == MEMBER and not contains(state.boxes, P_LO, wide(persons[person, NODE]), quasi, quasi, index):
+        discount(state, rules, person)
+        persons[person, ROLE] = DISMISSED
+    put_values(state.narrow, state.exact, state.lows, person, row)
+
+
+@part
 def _take(
     state: State,
     out: Output,
@@ -347,7 +410,15 @@ def _take(
     if rules.memory < np.inf:
         state.times[person] = time
     meta[NEWCOMERS] += ((MANY if role == GONE else 0) - meta[NEWCOMERS]) >> OF_LATE
-    if role < MEMBER:  # nobody's member yet
+    if role == UNPLACED:
+        own = quasi[index : index + 1]
+        node = _joinable(state, space, rules, UNSURE, own, own)
+        put_values(state.narrow, state.exact, state.lows, person, row)
+        if node == NONE or nodes[node, COUNT] < rules.k:
+            suppress(out, position, position)
+            return
+        enlist(state, person, node, DISMISSED)
+    elif role < MEMBER:  # nobody's member yet
         place, node = wide(persons[person, NODE]), NONE
         if role == GONE:
             node, own = joins, quasi[index : index + 1]
@@ -367,13 +438,8 @@ def _take(
         if node == NONE:
             wait(state, person, POOL, position, time, row, codes[index])
             return
-        if state.waits[person, WAITS]:
-            # The joining box speaks of now, not of the positions of rows that came before.
-            for number in range(meta[BEGIN], meta[END]):
-                slot = number & (len(state.slots) - 1)
-                if state.slots[slot, PLACE] == POOL and state.slots[slot, PERSON] == person:
-                    suppress(out, state.slots[slot, POSITION], position)
-                    decided(state, slot)
+        # The joining box speaks of now, not of the positions of rows that came before.
+        _give_up(state, out, person, position)
         if role == POOLED:
             unpool(state, person)
         enlist(state, person, node, MEMBER)
@@ -466,8 +532,11 @@ def advance(
     quasi: NDArray[np.float64],
     codes: NDArray[np.int32],
     who: NDArray[np.int64],
+    rejected: NDArray[np.bool_],
 ) -> int:
     """Take rows from number `done` on; before each of them, and behind the last, decide what is due.
+
+    A row of a rejected event is only observed.
 
     `overdue` is the position up to which rows are late by their time, before each row and, at its end, behind all of
     them; `last` was taken before the first row, and everything up to `passed` has passed behind the last one. `who` was
@@ -477,7 +546,7 @@ def advance(
     """
     state, out, space, rules = borrowed(state), borrowed(out), borrowed(space), borrowed(rules)
     overdue, positions, times, whose = borrowed(overdue), borrowed(positions), borrowed(times), borrowed(whose)
-    quasi, codes, who = borrowed(quasi), borrowed(codes), borrowed(who)
+    quasi, codes, who, rejected = borrowed(quasi), borrowed(codes), borrowed(who), borrowed(rejected)
     index = done
     while index < len(overdue):
         if state.meta[NEEDED] != NONE:
@@ -485,7 +554,9 @@ def advance(
                 return index
             divide(state, out, space, rules)
         if index < len(positions) and who[index] != NONE and not rules.present:
-            index = _pass_known(state, out, rules, index, last, overdue, positions, times, whose, quasi, codes, who)
+            index = _pass_known(
+                state, out, rules, index, last, overdue, positions, times, whose, quasi, codes, who, rejected
+            )
         reached = last if index == 0 else positions[index - 1]
         until = (positions[index] - 1 if index < len(positions) else passed) - rules.delta
         if len(out.words) - out.meta[WORDS] < 2 * state.meta[WAITING] + 2:
@@ -501,12 +572,15 @@ def advance(
                 continue
         if index < len(positions):
             joins = UNSURE
-            if who[index] == NONE:
+            if who[index] == NONE and not rejected[index]:
                 if out.meta[SOUGHT] <= index:
-                    _seek(state, out, space, rules, reached, index, positions, quasi, who)
+                    _seek(state, out, space, rules, reached, index, positions, quasi, who, rejected)
                 joins = out.sought[index]
                 _ask_ahead(state.nodes, state.boxes, state.ids, state.persons, out.sought[: out.meta[SOUGHT]], index)
-            _take(state, out, space, rules, positions[index], times[index], whose, quasi, codes, index, joins)
+            if rejected[index]:
+                _observe(state, out, rules, positions[index], times[index], whose, quasi, index)
+            else:
+                _take(state, out, space, rules, positions[index], times[index], whose, quasi, codes, index, joins)
             if rules.memory < np.inf:
                 forget(state, rules, times[index])
                 forget(state, rules, times[index])

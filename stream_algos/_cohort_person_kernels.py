@@ -35,6 +35,7 @@ from stream_algos._cohort_state import (
     ROLE,
     SWEPT,
     TRY,
+    UNPLACED,
     WAITS,
     Rules,
     State,
@@ -89,16 +90,22 @@ def is_of(tags: NDArray[np.int64], person: int, whose: NDArray[np.int64], index:
 
 
 @part
+def find(state: State, whose: NDArray[np.int64], index: int) -> int:
+    """Return the entry of the person of a row, or NONE for an unknown person."""
+    person = wide(state.buckets[bucket_of(state.meta, whose[index, CODE])])
+    while person != NONE and not is_of(state.tags, person, whose, index):
+        person = wide(state.persons[person, CHAIN])
+    return person
+
+
+@part
 def meet(state: State, whose: NDArray[np.int64], index: int) -> int:
     """The entry of the person of a row; a new one, in the pool, for somebody unknown."""
-    persons, code = state.persons, whose[index, CODE]
-    bucket = bucket_of(state.meta, code)
-    person = wide(state.buckets[bucket])
-    while person != NONE and not is_of(state.tags, person, whose, index):
-        person = wide(persons[person, CHAIN])
+    person = find(state, whose, index)
     if person != NONE:
         return person
-    meta = state.meta
+    meta, persons, code = state.meta, state.persons, whose[index, CODE]
+    bucket = bucket_of(meta, code)
     if meta[FREE] != NONE:
         person = meta[FREE]
         meta[FREE] = persons[person, NEXT]
@@ -211,7 +218,7 @@ def forget(state: State, rules: Rules, now: float) -> None:
         return
     if role == POOLED:
         unpool(state, person)
-    else:
+    elif role != UNPLACED:
         if role == MEMBER:
             discount(state, rules, person)
         unlist(state, person)

@@ -29,6 +29,10 @@ WAITS, HELD = range(2)
 GONE, POOLED, MEMBER, DISMISSED = range(4)
 """Roles: forgotten, without a cohort, counted, in a cohort but never counted again."""
 
+UNPLACED = -1
+"""One more role: in no cohort and not in the pool, because an event of the person could not be read while they were in
+the pool. Such a person joins a cohort with their next row, but is never counted."""
+
 LEFT, RIGHT, CUT, COUNT, HEAD, TRY, OPEN, READY, MADE, SHOWN, AFTER = range(11)
 """Columns of `State.nodes`: children (NONE: a cohort), the quasi-identifier of the cut, members, the first of the
 list, members at which a split is tried next, whether its box has grown and nobody left with it yet, members that

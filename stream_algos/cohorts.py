@@ -132,7 +132,8 @@ class CohortsParameters(StreamParameters):
         None,
         gt=0,
         le=LONGEST,
-        description="seconds after which a silent person is forgotten, and the promise with them; never if left out",
+        description="seconds after which a silent person is forgotten; never if left out. Policies must leave it out: the "
+        "guarantee does not hold for persons who move, are forgotten and return",
     )
 
     may_change: bool = Field(
@@ -173,6 +174,16 @@ class CohortsParameters(StreamParameters):
         return "company" if self.company == "standing" else None
 
     @property
+    def refused(self) -> tuple[str, str] | None:
+        """Forgetting silent persons breaks the guarantee."""
+        if self.memory is None:
+            return None
+        return "memory", (
+            "leave it out, because a person who left the box, was forgotten and returns inside it would count as if "
+            "they had never left"
+        )
+
+    @property
     def steady(self) -> bool:
         """Unless the policy insists."""
         return not self.may_change
@@ -201,6 +212,8 @@ class Cohorts(CohortMemory, Engine):
     - A member whose values leave the published box is dismissed, never to be counted again: their rows leave while they
       are inside. Where that costs more, the box grows instead: then rows wait until k members leave with it at once.
     - Fewer than k members publish nothing until others join: those who find no other cohort.
+    - The engine also takes the rows of rejected events, which are never published. A member who moved with such an
+      event, or whose values cannot be read in it, is dismissed.
 
     That is `company: standing`. With `company: present` a row waits until its delay is over, and leaves in a class with
     rows of at least k persons: it gathers those whose cohorts' boxes enlarge its own least, and all of them leave with
@@ -402,7 +415,7 @@ class Cohorts(CohortMemory, Engine):
         who = np.empty(len(rows), np.int64)
         (positions, times, _, quasi, _), whose, done = rows.columns(), rows.tags(), 0
         rules, codes = self._rules, self._codes(rows)
-        columns: tuple[NDArray[Any], ...] = (positions, times, whose, quasi, codes, who)
+        columns: tuple[NDArray[Any], ...] = (positions, times, whose, quasi, codes, who, rows.rejections())
         most = int(self._state.meta[WAITING]) + len(rows)
         if len(self._out.members) < most:
             words = self._out.words[self._out.meta[WORDS] :]

@@ -49,6 +49,9 @@ class Batch:
     more: NDArray[np.int64] | None = None
     """Of each person a second word, for engines that remember: where `persons` is a hash, two persons may share it.
     None where `persons` tells everybody apart."""
+    rejected: NDArray[np.bool_] | None = None
+    """Marks rows of rejected events; None where there are none. Only engines that remember persons are given such rows.
+    They are never published, and show what is known of a person's values: NaN is a value that cannot be read."""
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -68,13 +71,21 @@ class Batch:
     def concat(cls, batches: Sequence[Batch]) -> Batch:
         """Batches of one schema, one after the other."""
         columns = zip(*(batch.columns() for batch in batches), strict=True)
-        more = None
+        more = rejected = None
         if any(batch.more is not None for batch in batches):
             more = np.concatenate([batch.tags()[:, 1] for batch in batches])
-        return replace(cls(*(np.concatenate(column) for column in columns)), more=more)
+        if any(batch.rejected is not None for batch in batches):
+            rejected = np.concatenate([batch.rejections() for batch in batches])
+        return replace(cls(*(np.concatenate(column) for column in columns)), more=more, rejected=rejected)
+
+    @classmethod
+    def merged(cls, batches: Sequence[Batch]) -> Batch:
+        """Return the rows of several batches in the order of their positions."""
+        batch = cls.concat(batches)
+        return batch.take(np.argsort(batch.positions, kind="stable"))
 
     def columns(self) -> tuple[NDArray[Any], ...]:
-        """The arrays in the order of the fields but the last, as kernels want them: contiguous and writable."""
+        """Return positions, times, persons, quasi-identifiers and sensitive values as kernels want them."""
         return (
             np.require(self.positions, np.int64, ["C", "W"]),
             np.require(self.times, np.float64, ["C", "W"]),
@@ -92,7 +103,16 @@ class Batch:
             self.quasi[rows],
             self.sensitive[rows],
             None if self.more is None else self.more[rows],
+            None if self.rejected is None else self.rejected[rows],
         )
+
+    def accepted(self) -> Batch:
+        """Return the batch without rows of rejected events."""
+        return self if self.rejected is None else replace(self.take(~self.rejected), rejected=None)
+
+    def rejections(self) -> NDArray[np.bool_]:
+        """Return for each row whether its event was rejected."""
+        return np.zeros(len(self), bool) if self.rejected is None else np.require(self.rejected, np.bool_, ["C", "W"])
 
     def tags(self) -> NDArray[np.int64]:
         """Both words of each person, side by side."""
@@ -273,6 +293,11 @@ class StreamParameters(Parameters):
     def steady(self) -> bool:
         """Whether a person's quasi-identifiers are taken to change rarely: a table that shows otherwise is refused."""
         return False
+
+    @property
+    def refused(self) -> tuple[str, str] | None:
+        """The parameter that a policy must not set, and why; None if a policy may ask for these parameters."""
+        return None
 
     @property
     def in_order(self) -> bool:

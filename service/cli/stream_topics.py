@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from microdata import DataError, PersonKey, Progress
+from microdata import DataError, PersonKey, Progress, RejectedRows
 from service.codec import LARGEST_MESSAGE, MAX_EVENT_BYTES, Events, LeftRecords, decoder_of
 from service.evidence import output_of
 from service.kafka import Client, Partition, RecordBatch, reach
@@ -44,19 +45,26 @@ def read_input(client: Client, policy: Policy, progress: Progress) -> Events:
     for batch in _batches(client, stream.input, progress):
         events = codec.decode(batch)
         parts.append(events)
-        times.append(batch.timestamps[np.searchsorted(batch.offsets, events.positions)])
+        offsets = np.concatenate([events.positions, _rejected(events).rows])
+        times.append(batch.timestamps[np.searchsorted(batch.offsets, offsets)])
     if not sum(map(len, parts)):
         raise DataError(f"topic {stream.input!r}: there is no event that the policy takes")
     # Offsets of two partitions say nothing about each other; positions are told anew, in the order of time.
     order = np.argsort(np.concatenate(times), kind="stable")
     positions = np.empty(len(order), np.int64)
     positions[order] = np.arange(len(order))
-    starts = np.cumsum([0, *map(len, parts)])
-    placed = [
-        Events(positions[start : start + len(part)], part.persons, part.quasi, part.sensitive, part.public, [])
-        for start, part in zip(starts.tolist(), parts, strict=False)
-    ]
+    placed, start = [], 0
+    for part in parts:
+        rejected = _rejected(part)
+        own, start = positions[start : start + len(part)], start + len(part)
+        other, start = positions[start : start + len(rejected)], start + len(rejected)
+        moved = replace(rejected, rows=other)
+        placed.append(replace(part, positions=own, refused=[], rejected=moved))
     return Events.merged(placed, [])
+
+
+def _rejected(events: Events) -> RejectedRows:
+    return events.rejected or RejectedRows.concat(events.quasi.shape[1], [])
 
 
 def registry_of(policy: Policy) -> Registry | None:

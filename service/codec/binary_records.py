@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from microdata import PersonKey, PersonSource, Reason, Schema
+from microdata import PersonKey, PersonSource, Reason, RejectedRows, Schema
 from microdata.columns import is_text, is_valid, texts
 from microdata.encoding import encode_layers
 from service.codec._found import Found, found_of
 from service.codec._json_kernels import gather
-from service.codec.events import WHOLE_RECORD, WIRE_PREFIX, Events, Records, Refused, refused_records
+from service.codec.events import WHOLE_RECORD, WIRE_PREFIX, Events, Records, Refused, refused_records, rejected_whole
 
 _MOST_PLANS = 1_024
 _STRANGE = pa.duration("s")
@@ -139,7 +139,8 @@ class BinaryDecoder(Generic[Head, Plan]):
         ]
         if len(parts) == 1 and not refused:
             return parts[0]
-        return Events.merged(parts or [self._nothing()], refused)
+        rejected = rejected_whole(self._encoded, batch, refused, self._person_key)
+        return Events.merged(parts or [self._nothing()], refused, rejected)
 
     def _nothing(self) -> Events:
         columns = {name: [pa.nulls(0)] for name in self._encoded.fields()}
@@ -175,6 +176,13 @@ class BinaryDecoder(Generic[Head, Plan]):
         refused += [Refused(int(offsets[row]), WHOLE_RECORD, Reason.TOO_LARGE) for row in np.flatnonzero(wide)]
         good &= ~wide
         table, kept = encoded.table, good[encoded.rows]
+        more = encoded.more
+        rejected = None
+        if self._encoded.person is not PersonSource.ROW:
+            # A row that is rejected for its public values shows its quasi-identifiers all the same.
+            parts = [RejectedRows(encoded.rows, table.persons, table.quasi, more).take(~kept)]
+            parts += [encoded.rejected] if encoded.rejected else []
+            rejected = RejectedRows.concat(table.quasi.shape[1], parts).at(offsets)
         return Events(
             offsets[good],
             table.persons[kept],
@@ -182,7 +190,8 @@ class BinaryDecoder(Generic[Head, Plan]):
             table.sensitive[kept],
             tuple(column.filter(pa.array(good)) for column in public.values()),
             sorted(refused, key=lambda one: one.offset),
-            None if encoded.more is None else encoded.more[kept],
+            None if more is None else more[kept],
+            rejected,
         )
 
 

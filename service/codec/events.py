@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from microdata import Boxes, Reason, Refusals, Schema, Show
+from microdata import Boxes, PersonKey, PersonSource, Reason, Refusals, RejectedRows, Schema, Show
+from microdata.encoding import rejected_by_key
 from microdata.refusals import KEY, RECORD
 
 Emit: TypeAlias = Literal["clusters", "tuples"]
@@ -88,6 +89,20 @@ def refused_records(refusals: Refusals, offsets: NDArray[np.int64] | None = None
     ]
 
 
+def rejected_whole(
+    schema: Schema, batch: Records, refused: Sequence[Refused], person_key: PersonKey
+) -> RejectedRows | None:
+    """Return the persons of records that were rejected as a whole, where they are named by record keys.
+
+    A record without a value is not an event, so it says nothing about its person.
+    """
+    if schema.person is not PersonSource.KEY:
+        return None
+    offsets = np.array([one.offset for one in refused if one.reason is not Reason.TOMBSTONE], np.int64)
+    keys = [batch.keys[place] for place in np.searchsorted(batch.offsets, offsets).tolist()]
+    return rejected_by_key(schema, offsets, keys, person_key)
+
+
 def refusals_of(schema: Schema, refused: Sequence[Refused]) -> Refusals:
     """The same as counts and reports take them."""
     places = {WHOLE_RECORD: RECORD, RECORD_KEY: KEY} | {name: place for place, name in enumerate(schema.fields())}
@@ -121,12 +136,14 @@ class Events:
     refused: list[Refused]
     more: NDArray[np.int64] | None = None
     """Second code of each person, where the codec has a key for it."""
+    rejected: RejectedRows | None = None
+    """Those of the refused records that name a person, by offset; None where there are none."""
 
     def __len__(self) -> int:
         return len(self.positions)
 
     @staticmethod
-    def merged(parts: Sequence[Events], refused: Sequence[Refused]) -> Events:
+    def merged(parts: Sequence[Events], refused: Sequence[Refused], rejected: RejectedRows | None = None) -> Events:
         """The rows and refusals of several parts and these refusals, in the order of their offsets."""
         order = np.argsort(np.concatenate([part.positions for part in parts]))
         more = [part.more for part in parts if part.more is not None]
@@ -138,6 +155,9 @@ class Events:
             tuple(column.take(pa.array(order)) for column in joined([part.public for part in parts])),
             sorted([*refused, *(one for part in parts for one in part.refused)], key=lambda one: one.offset),
             None if not more else np.concatenate(more)[order],
+            RejectedRows.concat(
+                parts[0].quasi.shape[1], [one for one in (rejected, *(part.rejected for part in parts)) if one]
+            ),
         )
 
     def at(self, wanted: NDArray[np.bool_]) -> Events:

@@ -62,4 +62,5 @@ def _events(encoded: Encoded, schema: Schema) -> Events:
     table = encoded.table
     public = () if table.public is None else tuple(table.public.column(name).combine_chunks() for name in schema.public)
     refused = refused_records(encoded.refusals)
-    return Events(encoded.rows, table.persons, table.quasi, table.sensitive, public, refused)
+    rejected = encoded.rejected
+    return Events(encoded.rows, table.persons, table.quasi, table.sensitive, public, refused, encoded.more, rejected)

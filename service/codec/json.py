@@ -8,7 +8,7 @@ a row again writes the same bytes. What a record carries beyond the declared fie
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from microdata import PersonKey, PersonSource, Reason, Schema
-from microdata.encoding import encode_layers
+from microdata import PersonKey, PersonSource, Reason, RejectedRows, Schema
+from microdata.encoding import encode_layers, rejected_by_field
 from service.codec.events import (
     LARGEST_MESSAGE,
     MAX_EVENT_BYTES,
@@ -30,6 +30,7 @@ from service.codec.events import (
     Records,
     Refused,
     refused_records,
+    rejected_whole,
 )
 from service.codec.json_messages import JSON_VALUE, JsonMessages
 from service.codec.plain_json import PlainRecords
@@ -67,6 +68,11 @@ class JsonCodec:
         self._decoder = msgspec.json.Decoder(struct)
         self._getters = {name: attrgetter(path) for name, path in paths.items()}
         self._plain = PlainRecords(schema, self._max_bytes)
+        self._person: tuple[msgspec.json.Decoder[Any], attrgetter[Any]] | None = None
+        """Reads nothing but the field that names the person."""
+        if isinstance(schema.person, str):
+            struct, paths = _struct({schema.person: (str | int | None, None)})
+            self._person = msgspec.json.Decoder(struct), attrgetter(paths[schema.person])
 
     def decode(self, batch: Records) -> Events:
         """Rows and refusals of one batch."""
@@ -74,12 +80,22 @@ class JsonCodec:
         events = self._events(batch, np.flatnonzero(plain.taken), plain.columns)
         if plain.taken.all():
             return events
-        objects, rows, refused = self._parse(batch, np.flatnonzero(~plain.taken).tolist())
+        objects, rows, refused, persons = self._parse(batch, np.flatnonzero(~plain.taken).tolist())
         columns = {name: _column(self._values(name, objects, None)) for name in self._encoded.fields()}
         for name in self._public:
             texts = (bytes(value).decode() for value in self._values(name, objects, _ABSENT))
             columns[name] = pa.array(texts, pa.large_string())
-        return Events.merged([events, self._events(batch, np.array(rows, np.int64), columns)], refused)
+        parts = [events, self._events(batch, np.array(rows, np.int64), columns)]
+        rejected = self.rejected_whole(batch, refused)
+        if rejected is None:
+            rejected = rejected_by_field(
+                self._encoded, np.array([*persons], np.int64), _column([*persons.values()]), self._person_key
+            )
+        return Events.merged(parts, refused, rejected)
+
+    def rejected_whole(self, batch: Records, refused: Sequence[Refused]) -> RejectedRows | None:
+        """Return the persons of records that were rejected as a whole, where they are named by record keys."""
+        return rejected_whole(self._encoded, batch, refused, self._person_key)
 
     def encode(self, leaving: Leaving, emit: Emit) -> Iterator[list[bytes]]:
         """The messages of each cluster."""
@@ -97,12 +113,16 @@ class JsonCodec:
         values = (columns[name].take(accepted) for name in self._public)
         public = tuple(pa.ExtensionArray.from_storage(JSON_VALUE, texts) for texts in values)
         table, refused = encoded.table, refused_records(encoded.refusals, offsets)
-        return Events(offsets[encoded.rows], table.persons, table.quasi, table.sensitive, public, refused, encoded.more)
+        rejected = encoded.rejected and encoded.rejected.at(offsets)
+        persons, more = table.persons, encoded.more
+        return Events(offsets[encoded.rows], persons, table.quasi, table.sensitive, public, refused, more, rejected)
 
-    def _parse(self, batch: Records, places: Iterable[int]) -> tuple[list[Any], list[int], list[Refused]]:
-        """Decoded records, their places in the batch, and what could not be decoded."""
+    def _parse(
+        self, batch: Records, places: Iterable[int]
+    ) -> tuple[list[Any], list[int], list[Refused], dict[int, Any]]:
+        """Decoded records, their places in the batch, what could not be decoded, and whom such records name."""
         decode, limit, values = self._decoder.decode, self._max_bytes, batch.values
-        objects, rows, refused = [], [], []
+        objects, rows, refused, persons = [], [], [], {}
         for row in places:
             value = values[row]
             if value is None:
@@ -118,9 +138,20 @@ class JsonCodec:
                 except msgspec.ValidationError as error:
                     # The message holds types and the field's path, but only the path is sure to be free of values.
                     refused.append(Refused(int(batch.offsets[row]), self._field_of(error), Reason.WRONG_TYPE))
+                    persons[int(batch.offsets[row])] = self._person_in(value)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                     refused.append(Refused(int(batch.offsets[row]), WHOLE_RECORD, Reason.NOT_JSON))
-        return objects, rows, refused
+        return objects, rows, refused, persons
+
+    def _person_in(self, record: bytes) -> Any:
+        """Return whom a record names, though another of its fields has the wrong type; None if it names nobody."""
+        if self._person is None:
+            return None
+        decoder, get = self._person
+        try:
+            return get(decoder.decode(record))
+        except (msgspec.DecodeError, AttributeError, RecursionError):
+            return None
 
     def _field_of(self, error: msgspec.ValidationError) -> str:
         """The declared field that is wrong, or the first one inside of what is wrong."""

@@ -42,7 +42,9 @@ class JsonSchemaDecoder:
         values = [value[WIRE_PREFIX:] for value in (batch.values[row] for row in rows) if value is not None]
         documents = GivenRecords(batch.offsets[rows], [batch.keys[row] for row in rows], values)
         events = self.codec.decode(documents)
-        return Events.merged([events], refused) if refused else events
+        if not refused:
+            return events
+        return Events.merged([events], refused, self.codec.rejected_whole(batch, refused))
 
     def _judged(self, head: bytes) -> Reason | None:
         """Why records that begin like this are refused."""

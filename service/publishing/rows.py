@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from microdata import Schema
+from microdata import RejectedRows, Schema
 from service.codec.events import Events, Public, joined
 from stream_algos import Batch
 
@@ -105,3 +105,16 @@ class Rows:
             self.sensitive[start:],
             None if self.more is None else self.more[start:],
         )
+
+
+def rejected_batch(schema: Schema, rejected: RejectedRows, times: NDArray[np.float64]) -> Batch:
+    """Return rejected rows, which came at these times, as an engine that remembers persons takes them."""
+    return Batch(
+        positions=rejected.rows,
+        times=times,
+        persons=rejected.persons,
+        quasi=rejected.quasi,
+        sensitive=np.zeros((len(rejected), len(schema.sensitive)), np.int32),
+        more=rejected.more,
+        rejected=np.ones(len(rejected), bool),
+    )

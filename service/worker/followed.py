@@ -167,8 +167,8 @@ class FollowedPersons:
 
 
 def _first_values(came: Batch, new: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Of persons who came for the first time: codes, and the values of their first row."""
-    rows = came.take(_are_among(came.persons, new))
+    """Of persons who came for the first time: codes, and the values of their first row that can be read."""
+    rows = came.take(_are_among(came.persons, new) & ~np.isnan(came.quasi).any(axis=1))
     codes, first = np.unique(rows.persons, return_index=True)
     return codes, rows.quasi[first]
 

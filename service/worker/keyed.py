@@ -49,4 +49,6 @@ class KeyedDecoder:
         strange = set(offsets.tolist())
         refused += [one for one in events.refused if one.offset not in strange]
         kept = events.at(~np.isin(events.positions, offsets))
-        return replace(kept, refused=sorted(refused, key=lambda one: one.offset))
+        # A person of another partition is never company here: their next events would not be seen.
+        rejected = events.rejected and events.rejected.take(~np.isin(events.rejected.rows, offsets))
+        return replace(kept, refused=sorted(refused, key=lambda one: one.offset), rejected=rejected)

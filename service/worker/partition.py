@@ -22,12 +22,12 @@ from service.codec.events import Events, Refused
 from service.publishing.boxes import PublishedBoxes
 from service.publishing.departure import Departure
 from service.publishing.gate import Gate
-from service.publishing.rows import Rows
+from service.publishing.rows import Rows, rejected_batch
 from service.worker.memory import Written
 from service.worker.packing import Packed
 from service.worker.person_memory import PersonMemory
 from service.worker.state import Legacy, Origin, State
-from stream_algos import Engine, Release, Snapshot
+from stream_algos import Batch, Engine, Release, Snapshot
 
 _FEW_BOXES = 1000
 Ending: TypeAlias = Literal["forget", "keep"]
@@ -85,6 +85,8 @@ class InputPartition:
         self._state = state
         self._fresh: list[Release] = []
         self._refused: list[Refused] = []
+        self._observed: list[Batch] = []
+        """Rows of rejected events since the last commit, where the engine remembers persons."""
         self._given_up = 0
         """Rows that were suppressed since the last commit."""
         self._published = PublishedBoxes(len(schema.quasi))
@@ -158,11 +160,17 @@ class InputPartition:
         self.totals["taken"] += len(events) + len(events.refused)
         self.totals.update(f"refused.{refused.reason.code}" for refused in events.refused)
         self._refused += events.refused
+        start = len(self.rows)
         if len(events):
-            start = len(self.rows)
             self.rows.append(events, np.full(len(events), now))
+        batch = self.rows.batch(start)
+        if self._memory is not None and events.rejected:
+            observed = rejected_batch(self.schema, events.rejected, np.full(len(events.rejected), now))
+            self._observed.append(observed)
+            batch = Batch.merged([batch, observed])
+        if len(batch):
             with self._turning():
-                self._decide(self.engine.push(self.rows.batch(start)))
+                self._decide(self.engine.push(batch))
         with self._turning():
             self._decide(self.engine.advance(position - 1))  # what was refused or left out has passed too
 
@@ -288,6 +296,7 @@ class InputPartition:
             self._memory.keep_whole(published.held_back)
             self._memory.published(published.clusters, self.rows.sensitive[published.rows])
             came = self.rows.batch(int(np.searchsorted(self.rows.positions, self._state.position)))
+            came = Batch.merged([came, *self._observed]) if self._observed else came
             self._memory.followed.passed(published.clusters, came, np.concatenate([pending, decisions.members]))
             memory = self._memory.durable.erased() if end == "forget" else self._memory.durable.write(sequence)
             decisions = self._memory.referring(decisions)
@@ -363,7 +372,7 @@ class InputPartition:
         if self._memory is not None and settlement.memory is not None:
             self._memory.durable.committed(settlement.memory)
         self.totals = Counter(state.totals)
-        self._fresh, self._refused, self._given_up, self._changed = [], [], 0, False
+        self._fresh, self._refused, self._observed, self._given_up, self._changed = [], [], [], 0, False
         clusters = settlement.published.clusters
         new = ~clusters.reused
         self._published.add(clusters.ids[new], clusters.lo[new], clusters.hi[new])

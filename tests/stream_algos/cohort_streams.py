@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,44 @@ def people(seed: int, persons: int = 60, repeats: int = 6, moving: float = 0.1, 
     sensitive = np.stack([random.integers(0, size, rows) for size in sizes], axis=1) if sizes else np.empty((rows, 0))
     positions = np.cumsum(random.integers(1, 3, rows))
     return Batch(positions, positions / 10, 1000 + 7 * whose, quasi, sensitive.astype(np.int32))
+
+
+def with_rejected(batch: Batch, seed: int, share: float = 0.2, unreadable: float = 0.5) -> Batch:
+    """Reject a share of the events; of these, a share has a quasi-identifier that cannot be read."""
+    random = np.random.default_rng(seed)
+    rejected = random.random(len(batch)) < share
+    blank = rejected & (random.random(len(batch)) < unreadable)
+    quasi = batch.quasi.copy()
+    quasi[blank, random.integers(0, quasi.shape[1], int(blank.sum()))] = np.nan
+    return replace(batch, quasi=quasi, rejected=rejected)
+
+
+def rejected_in_pool(seed: int, value: float) -> Batch:
+    """Groups of seven wait for a cohort, and an event of one of them, C, is rejected: it shows this value, or NaN.
+
+    Later C returns to where C was, and B moves away.
+    """
+    random, events = np.random.default_rng(seed), list[tuple[int, float, bool]]()
+    for group in range(4):
+        at = 5.0 + 20 * group + random.random(7).round(2) + np.array([0, 0, 0, 0, 6, 6, 6])
+        first = [(10 * group + who, float(at[who]), False) for who in range(7)]
+        again = [one for one in first if one[0] % 10 != 2]
+        events += [*first, (10 * group + 2, value, True), *again]
+    for group in range(4):
+        a, b, c, d = (one for one in events[14 * group : 14 * group + 4])
+        events += [a, b, d, c, (b[0], 99.0 - 20 * group, False), a, c, d, a, c, d]
+    ages = np.array([age for _, age, _ in events])
+    moved = np.array([person % 10 == 1 for person, _, _ in events]) & (np.arange(len(events)) > 56) & (ages % 1 == 0)
+    quasi = np.column_stack([ages, np.where(moved, 900.0, 10.0), np.where(moved, 45.0, 1.0)])
+    positions = np.arange(len(events))
+    return Batch(
+        positions,
+        positions / 10,
+        np.array([person for person, _, _ in events]),
+        quasi,
+        np.empty((len(events), 0), np.int32),
+        rejected=np.array([rejected for *_, rejected in events]),
+    )
 
 
 def moving_apart(seed: int, script: Sequence[tuple[str, float]]) -> Batch:
@@ -216,6 +254,30 @@ BROKEN = (
         "    copy(state.covers[slot, 1], state.boxes[node, P_HI])\n",
         "    copy(state.covers[slot, 0], state.quasi[slot])\n    copy(state.covers[slot, 1], state.quasi[slot])\n",
         "present",
+    ),
+    Break(
+        "a member whose event was rejected still counts",
+        lambda seed: with_rejected(people(seed, 60, 12, moving=0.2), seed),
+        "        discount(state, rules, person)\n        persons[person, ROLE] = DISMISSED\n    put_values",
+        "        return\n    put_values",
+    ),
+    Break(
+        "a person in the pool whose values cannot be read founds a cohort",
+        lambda seed: rejected_in_pool(seed, np.nan),
+        "    elif role == POOLED:\n        _give_up(state, out, person, position)\n",
+        "    elif role == POOLED:\n        return\n",
+    ),
+    Break(
+        "a person in the pool has no values of rejected events",
+        lambda seed: rejected_in_pool(seed, 95.0),
+        "    if role == POOLED and readable:\n",
+        "    if role == POOLED and readable:\n        return\n    if role == POOLED and readable:\n",
+    ),
+    Break(
+        "an unplaced person is counted",
+        lambda seed: rejected_in_pool(seed, np.nan),
+        "        enlist(state, person, node, DISMISSED)\n    elif role < MEMBER:",
+        "        enlist(state, person, node, MEMBER)\n    elif role < MEMBER:",
     ),
 )
 

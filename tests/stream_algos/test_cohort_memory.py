@@ -16,7 +16,7 @@ from stream_algos import _cohort_memory as remembering
 from stream_algos import _cohort_state as columns
 from stream_algos._cohort_values import LastValues
 from stream_algos._held_kernels import NONE
-from tests.stream_algos.cohort_streams import SCHEMA, engine, people
+from tests.stream_algos.cohort_streams import SCHEMA, engine, people, with_rejected
 from tests.stream_algos.test_cohorts import LINE, assert_sound, rows
 from tests.stream_worlds import Observer
 
@@ -47,7 +47,7 @@ class Keeper:
             for number in [number for number in known if number >= sizes[table]]:
                 del known[number]
             assert sorted(known) == list(range(sizes[table]))
-        self.rest = one.rest()
+        self.rest, self.pending = one.rest(), one.pending()
         one.kept()
 
     def recall(self, like: Cohorts, waiting: Batch) -> None:
@@ -73,7 +73,7 @@ def known(one: Cohorts) -> Any:
         persons[tuple(state.tags[person, [columns.CODE, columns.MORE]].tolist())] = (
             role,
             place,
-            LastValues(state)[person : person + 1].tolist(),
+            np.nan_to_num(LastValues(state)[person : person + 1], nan=-1.0).tolist(),
             state.shown[person].tolist(),
             waits,
         )
@@ -103,6 +103,8 @@ def test_whoever_keeps_the_changes_has_everything_and_goes_on_safely(seed: int, 
     moving, l, company, memory = case  # noqa: E741 - ℓ
     one = engine(seed, tuples=40, schema=ILL, l=l, company=company, memory=memory)
     batch, keeper = people(seed, 90, moving=moving, schema=ILL), Keeper()
+    if seed % 3:
+        batch = with_rejected(batch, seed)
     observer = Observer(ILL, one)
     for turn, begin in enumerate(range(0, len(batch), 23)):
         observer.push(batch.take(slice(begin, begin + 23)))
@@ -283,6 +285,23 @@ def test_who_gets_the_entry_of_somebody_erased_is_new_and_kept_or_undone(given_u
             assert known(other) == known(one)
         one = other
         one.kept()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rejected_events_of_an_aborted_cycle_are_undone(seed: int) -> None:
+    one, keeper = engine(seed, tuples=40), Keeper()
+    batch = with_rejected(people(seed, 90, moving=0.3), seed, 0.4)
+    for begin in range(0, len(batch), 40):
+        keeper.keep(one)
+        before, part = known(one), batch.take(slice(begin, begin + 40))
+        one.push(part)
+        other = twin(one, begin)
+        assert other.take_over(one)
+        other.recall(keeper.rest, batch.take(np.isin(batch.positions, keeper.pending)))
+        assert known(other) == before
+        other.push(part)
+        one = other
+    assert one.status()["dismissed"] > 0
 
 
 @pytest.mark.parametrize("when", ["before", "meanwhile", "unknown", "elsewhere", "never"])

@@ -20,6 +20,7 @@ from tests.stream_algos.cohort_streams import (
     succeeds,
     told_newcomers,
     watched,
+    with_rejected,
 )
 from tests.stream_worlds import Observer
 
@@ -37,11 +38,21 @@ FOUND_IN = 9
     moving=st.sampled_from((0.0, 0.02, 0.3, 1.0)),
     restarts=st.sampled_from((0, 1, 3)),
     company=st.sampled_from(("standing", "present")),
+    rejected=st.sampled_from((0.0, 0.1, 0.5)),
 )
 def test_linked_rows_leave_k_persons(
-    seed: Any, persons: Any, repeats: Any, k: Any, tuples: Any, moving: Any, restarts: Any, company: Any
+    seed: Any,
+    persons: Any,
+    repeats: Any,
+    k: Any,
+    tuples: Any,
+    moving: Any,
+    restarts: Any,
+    company: Any,
+    rejected: Any,
 ) -> None:
-    observer = watched(engine(seed, k, tuples, company=company), people(seed, persons, repeats, moving), restarts)
+    batch = with_rejected(people(seed, persons, repeats, moving), seed, rejected)
+    observer = watched(engine(seed, k, tuples, company=company), batch, restarts)
     observer.assert_complete()
     _, left = observer.linked()
     assert (left >= k).all()

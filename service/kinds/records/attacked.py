@@ -16,7 +16,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from microdata import DataError, PersonSource, Progress, Publication, Published, read_published, read_table
+from microdata import (
+    DataError,
+    PersonSource,
+    Progress,
+    Publication,
+    Published,
+    RejectedRows,
+    read_published,
+    read_table,
+)
 from privacy import Assignment, Left, Sightings, Watch, assign, candidates
 from service.codec import Events, plain_values, read_events
 from service.kinds.records.replayed import read_lines, read_links
@@ -126,13 +135,23 @@ def _linked(events: Events, read: Published, found: Assignment, asked: int) -> L
     persons = events.persons[rows]
     chosen = np.isin(persons, np.unique(persons)[:_VICTIMS])
     rows, classes, persons = rows[chosen], classes[chosen], persons[chosen]
-    seen = Sightings(np.arange(len(events)), events.persons, events.quasi)
+    seen, positions = sightings_of(events), events.positions[rows]
     lo, hi = read.boxes.lo[classes], read.boxes.hi[classes]
-    _, left = candidates(seen, rows, persons, lo, hi)
+    _, left = candidates(seen, positions, persons, lo, hi)
     order = np.argsort(rows, kind="stable")
     first = order[np.unique(persons[order], return_index=True)[1]]
-    _, single = candidates(seen, rows[first], persons[first], lo[first], hi[first])
+    _, single = candidates(seen, positions[first], persons[first], lo[first], hi[first])
     return linked_of(left, single, asked)
+
+
+def sightings_of(events: Events) -> Sightings:
+    """Return what accepted and rejected events show of persons."""
+    rejected = events.rejected or RejectedRows.concat(events.quasi.shape[1], [])
+    return Sightings(
+        np.concatenate([events.positions, rejected.rows]),
+        np.concatenate([events.persons, rejected.persons]),
+        np.concatenate([events.quasi, rejected.quasi]),
+    )
 
 
 def _timing(events: Events, read: Published, found: Assignment, ticks: NDArray[np.int64], asked: int) -> Timing | None:

@@ -19,6 +19,8 @@ from tests.service.worker.test_cycle import RAW, STATE, Hall
 MEMORY = Partition("portcullis.safe.memory", 0)
 STATES = Partition(STATE, 0)
 K = 3
+REJECTED: tuple[dict[str, Any], ...] = ({"age": 1000}, {"age": None}, {"age": "old"}, {"city": "?"}, {"item": "?"})
+"""Fields of which one is wrong in an event that is rejected."""
 ASKED: dict[str, Any] = {"k": K, "founders": 2 * K, "delay": {"tuples": 40}, "company": "standing"}
 
 
@@ -41,26 +43,30 @@ class Quarter:
         self.hall = Hall(paper=paper, kind=Cohorts, settings=chosen, **{**ASKED, **asked})
         self.random = np.random.default_rng(seed)
         self.values = np.stack([self.random.integers(0, 100, persons), self.random.integers(0, 3, persons)], axis=1)
-        self.seen: list[tuple[int, int, int]] = []
+        self.seen: list[tuple[int, float, float]] = []
         self.open.append(self)
 
     @property
     def paper(self) -> Any:
         return self.hall.paper
 
-    def come(self, count: int, moving: float = 0.02, among: slice = slice(None)) -> None:
+    def come(self, count: int, moving: float = 0.02, among: slice = slice(None), rejected: float = 0.0) -> None:
         persons = np.arange(len(self.values))[among]
         for person in self.random.choice(persons, count).tolist():
             if self.random.random() < moving:
                 self.values[person, 0] = self.random.integers(0, 100)
-            self.bring(person)
+            if self.random.random() < rejected:
+                self.bring(person, **REJECTED[int(self.random.integers(len(REJECTED)))])
+            else:
+                self.bring(person)
 
-    def bring(self, person: int) -> None:
+    def bring(self, person: int, **wrong: Any) -> None:
+        """Feed an event of a person, in which some fields may be wrong: the attacker knows what those are in truth."""
         age, city = self.values[person].tolist()
         item = "xy"[int(self.random.integers(2))]
         trace = len(self.paper.logs[RAW])
-        self.seen.append((person, age, city))
-        fields = {"who": f"p{person}", "age": age, "city": "abc"[city], "item": item, "trace": trace}
+        self.seen.append((person, np.nan, np.nan) if "age" in wrong or "city" in wrong else (person, age, city))
+        fields = {"who": f"p{person}", "age": age, "city": "abc"[city], "item": item, "trace": trace, **wrong}
         self.hall.feed((None, json.dumps(fields).encode()))
 
     def published(self) -> Any:

@@ -16,6 +16,7 @@ from service.worker import followed, partition
 from service.worker import memory as memory_module
 from service.worker import partition as partition_module
 from service.worker.packing import unpack
+from service.worker.partition import InputPartition
 from service.worker.sealing import add_key, load_keys
 from service.worker.settings import WorkerSettings
 from service.worker.state import State
@@ -67,6 +68,48 @@ def test_the_attack_fails_over_restarts_compaction_and_small_pages(
     quarter.compact()
     live = len(quarter.paper.logs[MEMORY]) - sum(place == MEMORY for place, _ in quarter.paper.gone)
     assert live < len(quarter.paper.logs[MEMORY]) / 2
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_persons_whose_events_are_rejected_are_no_company(
+    key_file: Path, monkeypatch: pytest.MonkeyPatch, seen: bool
+) -> None:
+    """With `seen: False` the worker ignores what rejected events show, and the attacker succeeds."""
+    monkeypatch.setattr(followed, "_PERSONS", 0)
+    if not seen:
+        taken = InputPartition.take
+        monkeypatch.setattr(
+            InputPartition, "take", lambda own, events, *given: taken(own, replace(events, rejected=None), *given)
+        )
+    quarter = Quarter(key_file)
+    quarter.hall.cycle()
+    for turn in range(24):
+        quarter.come(25, among=slice(0, 20 + 2 * turn), moving=0.1, rejected=0.2)
+        if turn % 7 in LOST:
+            quarter.paper.errors[LOST[turn % 7]] = UnclearError("nobody knows")
+        quarter.hall.cycle(1 + turn % 3)
+        if turn % 5 == 0:
+            quarter.restart()
+    quarter.hall.cycle(4)
+    assert len(quarter.published()[0]) > 100
+    assert (quarter.least() >= K) == seen
+
+
+def test_the_worker_finds_out_itself_that_a_person_whose_event_was_rejected_is_no_company(
+    key_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine is not told of rejected events; the attack along the way is."""
+    monkeypatch.setattr(followed, "_PERSONS", 100)
+    monkeypatch.setattr(Cohorts, "push", lambda own, batch: _PUSH(own, batch.accepted()))
+    quarter = Quarter(key_file)
+    quarter.hall.cycle()
+    for turn in range(24):
+        quarter.come(25, among=slice(0, 20 + 2 * turn), moving=0.0, rejected=0.0 if turn < 6 else 0.2)
+        quarter.hall.cycle(2)
+    assert quarter.hall.worker.metrics.status()["counts"]["refused_releases"] > 0
+
+
+_PUSH = Cohorts.push
 
 
 def test_without_what_was_kept_the_attack_would_succeed(quarter: Quarter, monkeypatch: pytest.MonkeyPatch) -> None:
