@@ -227,6 +227,9 @@ def _contradictions(policy: Policy) -> list[PolicyProblem]:
     problems = []
     if policy.stream is not None and policy.kind != "stream":
         problems.append(_needs("a stream", policy.data.engines.names(), policy.algorithm_name))
+    refused = policy.parameters.refused if isinstance(policy.parameters, StreamParameters) else None
+    if refused is not None:
+        problems.append(PolicyProblem(f"guarantee.{refused[0]}", refused[1]))
     problems.extend(_not_shown(policy))
     if policy.releases is not None and policy.kind == "stream":
         problems.append(PolicyProblem("releases", "only releases of tables are written down; leave it out"))

@@ -442,6 +442,34 @@ def test_people_who_come_back_are_hidden_over_time(portcullis: Any, visits: Any)
     assert MARK not in json.dumps(report) + result.output + (visits / "safe.jsonl").read_text()
 
 
+def test_persons_whose_event_was_rejected_do_not_hide_the_next_row(portcullis: Any, visits: Any) -> None:
+    """All but one person send an age outside of the domain; then the last one sends a row as before."""
+    people = [
+        {"id": f"{MARK}{n}", "age": 30, "city": "Oslo", "item": ITEMS[n % 3], "shop": f"{n}"} for n in range(30)
+    ]
+    rejected = [{**person, "age": 999} for person in people[:-1]]
+    late = {**people[-1], "shop": "late"}
+    for between in ([], rejected):
+        lines = [*people, *people, *people, *people, *between, late]
+        (visits / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        result = replayed(portcullis, visits, file="events.jsonl")
+        assert result.exit_code == 0, result.output
+        published = (visits / "safe.jsonl").read_text().splitlines()
+        shops = [row["shop"] for line in published for row in json.loads(line)["rows"]]
+        assert len(shops) >= 60, result.output
+        assert ("late" in shops) == (not between)
+
+
+def test_a_policy_with_memory_is_refused(portcullis: Any, visits: Any) -> None:
+    policy = (visits / "policy.yaml").read_text()
+    (visits / "policy.yaml").write_text(policy.replace("company: standing", "company: standing, memory: 60"))
+    for command in (("policy", "check", visits / "policy.yaml"), ("replay", visits / "events.csv", "--policy")):
+        more = (visits / "policy.yaml", "--out", visits / "safe.jsonl") if command[0] == "replay" else ()
+        result = portcullis(*command, *more)
+        assert result.exit_code == 2
+        assert "guarantee.memory: leave it out" in " ".join(result.stderr.split())
+
+
 def test_rows_of_people_who_come_back_leave_in_classes_if_company_must_be_present(portcullis: Any, visits: Any) -> None:
     policy = (visits / "policy.yaml").read_text()
     (visits / "policy.yaml").write_text(policy.replace("company: standing", "company: present"))
