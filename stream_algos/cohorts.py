@@ -132,8 +132,8 @@ class CohortsParameters(StreamParameters):
         None,
         gt=0,
         le=LONGEST,
-        description="seconds after which a silent person is forgotten; never if left out. Policies must leave it out: the "
-        "guarantee does not hold for persons who move, are forgotten and return",
+        description="seconds after which a silent person is forgotten; never if left out. Policies must leave it out: "
+        "the guarantee does not hold for persons who move, are forgotten and return",
     )
 
     may_change: bool = Field(
