@@ -11,6 +11,9 @@ from pydantic import Field
 from service.report.figures import Bar, bars, card, histogram, number, percent
 from service.report.sections import Exposed, Section, Trial
 
+NOTABLE_ROWS = 0.01
+"""Share of the rows that may point at one person before a report or a command warns."""
+
 
 class Candidates(Section):
     """Persons with `first` to `last` candidates."""
@@ -32,6 +35,11 @@ class Linked(Section):
     identified: float | None = Field(None, description="share of them for whom nobody else is left")
     bins: list[Candidates] = Field(default_factory=list, description="how many persons have how many candidates")
 
+    @property
+    def is_notable(self) -> bool:
+        """Whether a person is left with fewer candidates than each cluster must have, or with none."""
+        return bool(self.below or self.identified)
+
 
 class Timing(Section):
     """What somebody is left with who knows in which tick a person acted, for a sample of the rows that left alone."""
@@ -43,6 +51,11 @@ class Timing(Section):
     asked: int | None = Field(None, description="persons that were asked for; null where none were")
     below: float = Field(description="share of the rows with fewer persons than that, the victim included")
     nobody: float = Field(description="share of the rows for which there is nobody else")
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether the person of more than a few rows is known."""
+        return self.nobody > NOTABLE_ROWS
 
 
 class Attacked(Section):

@@ -222,13 +222,12 @@ def _linked(report: ReplayReport) -> Iterator[Line]:
     if report.linked is None:
         return
     below, asked = report.linked.below, report.linked.asked
-    far = (report.linked.identified or 0.0) > 0 or (below or 0.0) > FAR
     share = "" if below is None else f"; for {percent(below)} of the persons fewer than {number(asked)} are left"
     got = (
         f"rows of one person tied together: {number(report.linked.median)} persons could be meant in the median, "
         f"{number(report.linked.fewest)} at least{share}."
     )
-    yield Line("look" if far else "good", "Intersection", got)
+    yield Line("look" if report.linked.is_notable else "good", "Intersection", got)
 
 
 def _timed(report: ReplayReport) -> Iterator[Line]:
@@ -239,7 +238,7 @@ def _timed(report: ReplayReport) -> Iterator[Line]:
         f"for {percent(nobody)} of the rows that left alone, nobody else has one in the same tick that could be "
         "theirs: who knows when a person acted knows their row."
     )
-    yield Line("look" if nobody > TOLD else "good", "Timing", got)
+    yield Line("look" if report.timing.is_notable else "good", "Timing", got)
 
 
 def _lost_of_stream(report: ReplayReport) -> Line:
@@ -256,7 +255,7 @@ def _lost_of_stream(report: ReplayReport) -> Line:
 def _changes_of_stream(report: ReplayReport) -> Iterator[str]:
     if report.linked is not None and (report.linked.identified or 0.0) > 0:
         yield "Persons come back and can be told apart over time: use cohorts, which keep k over time."
-    if report.timing is not None and report.timing.nobody > TOLD:
+    if report.timing is not None and report.timing.is_notable:
         yield "Let no row leave alone (reuse: false, company: present), so that it cannot be timed."
     if report.suppressed_share > MUCH_SUPPRESSED:
         yield "Fewer events would be suppressed with a longer delay, a smaller k, or fewer quasi-identifiers."
