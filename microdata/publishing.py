@@ -42,8 +42,11 @@ def write_published(
     words: Words = system_words,
     progress: Progress = silent,
     formulas: Formulas = "escape",
-) -> None:
+) -> NDArray[np.int64]:
     """Write what a publication lets out as CSV, JSON lines, Parquet or Arrow, by the ending of the name.
+
+    Return the row of `publication.table` behind each row of the file. That undoes the anonymization: only the owner of
+    the original may have it.
 
     Intervals are texts in CSV and lists of two numbers elsewhere, means are numbers everywhere. The file appears when
     it is complete. In CSV, a text that a spreadsheet would run (`=…`, `+…`, `-…`, `@…`) gets an apostrophe in front,
@@ -54,11 +57,12 @@ def write_published(
     lines = lines_for(path, escape=formulas == "escape")
     if lines is None:
         write_columns(sheet.arrow_schema(), sheet.batches(progress), path)
-        return
-    with line_sink(path) as write:
-        write(lines.head(sheet.names()))
-        for block in sheet.blocks(lines, progress):
-            write(block)
+    else:
+        with line_sink(path) as write:
+            write(lines.head(sheet.names()))
+            for block in sheet.blocks(lines, progress):
+                write(block)
+    return np.flatnonzero(publication.classes >= 0)[sheet.order]
 
 
 @dataclass(frozen=True, eq=False)

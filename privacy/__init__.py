@@ -16,7 +16,7 @@ from privacy.attacks import (
     similarity,
     skewness,
 )
-from privacy.audit import Audit, Fault, Finding, audit, audit_linked
+from privacy.audit import Audit, Fault, Finding, Outcome, audit, audit_linked
 from privacy.categories import (
     CategoryValueWeight,
     CategoryWeight,
@@ -117,6 +117,7 @@ __all__ = [
     "MaxShare",
     "Model",
     "OneOf",
+    "Outcome",
     "PPlusSensitivity",
     "PSensitivity",
     "Part",

@@ -120,17 +120,19 @@ def match_classes(
     pairs: NDArray[np.int64],
     pair_persons: NDArray[np.int64],
     pair_contents: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """What the original rows inside each class's box allow.
 
     Per class: rows for which there is no original row with their content; the fewest persons that the class can be
-    about; the most rows that one person can have in it. `contents` are codes of sensitive values, with `counts` per
-    class; `pairs` numbers the (person, content) of each row of the tree, by person.
+    about; the most rows that one person can have in it; the persons who have a row that can be one of the class.
+    `contents` are codes of sensitive values, with `counts` per class; `pairs` numbers the (person, content) of each
+    row of the tree, by person.
     """
     classes = len(starts) - 1
     missing = np.zeros(classes, np.int64)
     fewest = np.zeros(classes, np.int64)
     most = np.zeros(classes, np.int64)
+    possible = np.zeros(classes, np.int64)
     wanted = np.zeros(pair_contents.max() + 1 if len(pair_contents) else 1, np.int64)
     found = np.zeros_like(wanted)
     inside = np.empty(len(pairs), np.int64)
@@ -165,6 +167,7 @@ def match_classes(
                 able += min(run, wanted[content])
             holders[able] += 1
             most[one] = max(most[one], able)
+            possible[one] += 1
 
         able = most[one]
         while able > 0:
@@ -182,7 +185,7 @@ def match_classes(
                 missing[one] += max(0, counts[entry] - found[content])
                 wanted[content] = 0
                 found[content] = 0
-    return missing, fewest, most
+    return missing, fewest, most, possible
 
 
 @kernel

@@ -25,6 +25,10 @@ LISTED_CLASSES = 20
 
 Persons: TypeAlias = Literal["exact", "at least", "rows"]
 """How persons were counted: as they are; the fewest that the original allows; every row as one, for want of better."""
+Bound: TypeAlias = Literal["at least", "at most"]
+Outcome: TypeAlias = Literal["holds", "not shown", "does not hold"]
+"""What is known of a guarantee. It is not shown where the published table only bounds how many persons it is about, and
+the bound neither proves nor disproves it."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +39,27 @@ class Finding:
     asked: float
     achieved: float | None
     """What the least safe class achieves; None where there is no class, or where no parameter would do."""
-    holds: bool
+    outcome: Outcome
     failing: int
-    """Classes that do not meet the model."""
+    """Classes that are proven not to meet the model."""
     classes: tuple[str, ...]
-    """The first of them, as a published file calls them, or by number from 0."""
+    """The first of them, then the first of those where it is not shown; as a published file calls them, or by number
+    from 0."""
     ground: str | None = None
     """The ground distance of closeness; None for every other model."""
+    bound: Bound | None = None
+    """Whether `achieved` is a lower or an upper bound; None where it is exact."""
+    not_shown: int = 0
+    """Classes that may or may not meet the model."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether every class is shown to meet the model."""
+        return self.outcome == "holds"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON."""
+        return {**asdict(self), "holds": self.holds}
 
 
 @dataclass(frozen=True)
@@ -72,13 +90,22 @@ class Audit:
     """Mean loss over the published rows; None for a published table of means, which has no boxes."""
 
     @property
+    def outcome(self) -> Outcome:
+        """The worst outcome of all models; with a fault the guarantee does not hold, whatever the models say."""
+        found = {finding.outcome for finding in self.findings}
+        if self.faults or "does not hold" in found:
+            return "does not hold"
+        return "not shown" if "not shown" in found else "holds"
+
+    @property
     def holds(self) -> bool:
-        """Whether every model holds in every class and nothing is there that must not be."""
-        return not self.faults and all(finding.holds for finding in self.findings)
+        """Whether every model is shown to hold in every class and nothing is there that must not be."""
+        return self.outcome == "holds"
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON."""
-        return {"holds": self.holds, **asdict(self)}
+        findings = [finding.as_dict() for finding in self.findings]
+        return {"holds": self.holds, "outcome": self.outcome, **asdict(self), "findings": findings}
 
 
 def audit(
@@ -88,8 +115,9 @@ def audit(
 
     `original` is the table, or only the count of every value of each sensitive attribute in it. Persons and coverage
     are exact for a publication of that very table. A published table shows no persons: then the original rows inside a
-    class's box tell the fewest persons that it can be about; a table of means has no boxes, so that any rows of the
-    original may be behind a class. Without the table, every row counts as a person.
+    class's box tell the fewest and the most persons that it can be about, and a model is not shown where these disagree
+    about it. A table of means has no boxes, so that any rows of the original may be behind a class. Without the table,
+    every row counts as a person.
     """
     models = tuple(models)
     _refuse_history(models)
@@ -109,29 +137,33 @@ def audit_linked(
     links: Sequence[NDArray[np.int64]],
     models: Iterable[Model],
 ) -> Audit:
-    """Check a published table whose owner has kept which rows of the original, in the order of time, left together.
+    """Check a published table whose owner has kept which rows of the original were published together.
 
-    Each link is about as many of the published rows as it has entries, in the order of the file. Persons are exact
-    then, and all rows of each of them are tied together for models that are about them.
+    Each link is about as many of the published rows as it has entries, in the order of the file; the links of a table
+    have one entry each. Persons are exact then, and all rows of each of them are tied together, in the order of the
+    original, for models that are about them.
     """
+    models = tuple(models)
+    _refuse_passing(models)
     rows, sizes = np.concatenate([*links, np.empty(0, np.int64)]), np.array([len(link) for link in links], np.int64)
     together = np.repeat(np.arange(len(links)), sizes)
     persons, count = original.persons[rows], len(published.boxes)
-    groups = Groups.of(original.schema, persons, original.sensitive[rows], published.classes, count)
+    references = original.schema.histograms(original.sensitive)
+    groups = Groups.of(original.schema, persons, original.sensitive[rows], published.classes, count, references)
     boxes = published.boxes
-    seen = Sightings(np.arange(len(original)), original.persons, original.quasi)
-    _, left = candidates(seen, rows, persons, boxes.lo[published.classes], boxes.hi[published.classes])
-    over_time = Groups(left, left, left, (), left)
     wrong = len(rows) - len(np.unique(rows)) + _not_linked(original.sensitive[rows], published, together)
     quasi = original.quasi[rows]
     if published.show == "mean":
-        outside = ~_are_means(quasi, published, together)
+        # Rows of a table are linked one by one: the mean is that of all rows of their class.
+        whole = published.classes.astype(np.int64) if (sizes == 1).all() else together
+        outside = ~_are_means(quasi, published, whole)
     else:
         outside = ~boxes.cover(quasi, published.classes)
     faults = [*_undeclared(published), *_uncovered(int(outside.sum()))]
     if wrong:
         faults.append(Fault("unlinked", wrong, "published rows that are not what they are linked with"))
     result = _summary([], groups, faults, published, "exact", original)
+    over_time = _candidates_of(original, published, rows) if any(m.checked_on == "history" for m in models) else groups
     findings = (
         finding(model, over_time) if model.checked_on == "history" else finding(model, groups, published.labels)
         for model in models
@@ -139,8 +171,16 @@ def audit_linked(
     return replace(result, findings=tuple(findings))
 
 
+def _candidates_of(original: Table, published: Published, rows: NDArray[np.int64]) -> Groups:
+    """Per person with published rows, the persons who lie in every box of these rows."""
+    boxes, classes = published.boxes, published.classes
+    seen = Sightings(np.arange(len(original)), original.persons, original.quasi)
+    _, left = candidates(seen, rows, original.persons[rows], boxes.lo[classes], boxes.hi[classes])
+    return Groups(left, left, left, (), left)
+
+
 def _are_means(quasi: NDArray[np.float64], published: Published, together: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether the class of each row is shown as the mean of the rows that left together with it."""
+    """Whether the class of each row is shown as the mean of the rows that were published together with it."""
     points = means(published.schema, quasi, together, int(together.max(initial=-1)) + 1)
     boxes = published.boxes
     near = np.isclose(points.lo[together], boxes.lo[published.classes]) & np.isclose(
@@ -157,8 +197,8 @@ def _not_linked(sensitive: NDArray[np.int32], published: Published, together: ND
     return other + int((one != two).any(axis=1).sum())
 
 
-def _refuse_history(models: Iterable[Model]) -> None:
-    """No published table shows whose rows it has, so nobody can tie them together; nor when they came."""
+def _refuse_passing(models: Iterable[Model]) -> None:
+    """No published table shows when its rows came."""
     for model in models:
         if isinstance(model, PassingModel):
             raise InfeasibleError(
@@ -166,6 +206,13 @@ def _refuse_history(models: Iterable[Model]) -> None:
                 "came; a replay checks it before anything is written",
                 parameter=model.parameter,
             )
+
+
+def _refuse_history(models: Iterable[Model]) -> None:
+    """No published table shows whose rows it has, so nobody can tie them together; nor when they came."""
+    models = tuple(models)
+    _refuse_passing(models)
+    for model in models:
         if model.checked_on == "history":
             raise InfeasibleError(
                 f"{model.name} is about all rows of a person together, and a published file does not show whose rows "
@@ -197,8 +244,9 @@ def _audit_published(original: Table, published: Published, models: Iterable[Mod
     if found.surplus:
         reason = "published rows whose sensitive values occur more often than in the original"
         faults.append(Fault("surplus", found.surplus, reason))
-    one_row_each = original.people == len(original)
-    return _summary(models, groups, faults, published, "exact" if one_row_each else "at least", original)
+    if original.people == len(original):
+        return _summary(models, groups, faults, published, "exact", original)
+    return _summary(models, groups, faults, published, "at least", original, found.safest(groups))
 
 
 def _undeclared(published: Published) -> list[Fault]:
@@ -219,10 +267,11 @@ def _summary(
     published: Published,
     persons: Persons,
     original: Table | None = None,
+    safest: Groups | None = None,
 ) -> Audit:
     shares = groups.most / np.maximum(groups.rows, 1)
     return Audit(
-        findings=tuple(finding(model, groups, published.labels) for model in models),
+        findings=tuple(finding(model, groups, published.labels, safest) for model in models),
         faults=tuple(faults),
         persons=persons,
         classes=len(groups),
@@ -234,17 +283,34 @@ def _summary(
     )
 
 
-def finding(model: Model, groups: Groups, labels: Sequence[str] = ()) -> Finding:
-    """What one model says about these classes."""
-    failing = np.flatnonzero(~model.holds(groups))
-    achieved = model.achieved(groups)
-    worst = float(achieved.min() if model.more_is_safer else achieved.max()) if len(groups) else math.inf
+def finding(model: Model, groups: Groups, labels: Sequence[str] = (), safest: Groups | None = None) -> Finding:
+    """What one model says about these classes.
+
+    Where persons are not known, `groups` has the fewest that each class can be about and `safest` the most. A class
+    fails that does not meet the model even then.
+    """
+    met = model.holds(groups)
+    failed = ~met if safest is None else ~model.holds(safest)
+    failing, not_shown = np.flatnonzero(failed), np.flatnonzero(~met & ~failed)
+    lower = _least_safe(model, groups)
+    upper = lower if safest is None else _least_safe(model, safest)
+    # What proves a violation is what the class achieves at best.
+    achieved = upper if len(failing) else lower
+    bound: Bound = "at least" if model.more_is_safer != bool(len(failing)) else "at most"
     return Finding(
         model=model.label,
         asked=model.asked,
-        achieved=worst if math.isfinite(worst) else None,
-        holds=not len(failing),
+        achieved=achieved if math.isfinite(achieved) else None,
+        outcome="does not hold" if len(failing) else "not shown" if len(not_shown) else "holds",
         failing=len(failing),
-        classes=tuple(labels[one] if labels else str(one) for one in failing[:LISTED_CLASSES]),
+        classes=tuple(labels[one] if labels else str(one) for one in [*failing, *not_shown][:LISTED_CLASSES]),
         ground=model.basis(groups),
+        bound=None if lower == upper or not math.isfinite(achieved) else bound,
+        not_shown=len(not_shown),
     )
+
+
+def _least_safe(model: Model, groups: Groups) -> float:
+    """What the least safe class achieves; infinite without classes."""
+    achieved = model.achieved(groups)
+    return float(achieved.min() if model.more_is_safer else achieved.max()) if len(groups) else math.inf

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,12 @@ class Match:
     """Each class is about at least so many persons; with one row per person it is exactly the number."""
     most_rows: NDArray[np.int64]
     """No person has more rows in the class."""
+    most_persons: NDArray[np.int64]
+    """Each class is about at most so many persons."""
+
+    def safest(self, groups: Groups) -> Groups:
+        """The same classes with as many persons as possible, whose rows are spread as evenly as possible."""
+        return replace(groups, persons=self.most_persons, most=-(-groups.rows // np.maximum(self.most_persons, 1)))
 
 
 def published_groups(published: Published, references: Sequence[NDArray[np.int64]] | None = None) -> Groups:
@@ -45,7 +51,7 @@ def match(original: Table, published: Published) -> Match:
     classes, contents, counts = pairs(published.classes, others)
     pair_of_row, pair_persons, pair_contents = _person_contents(original.persons, own)
     tree = row_tree(original.quasi)
-    missing, fewest, most = match_classes(
+    missing, fewest, most, possible = match_classes(
         published.boxes.lo,
         published.boxes.hi,
         np.searchsorted(classes, np.arange(count + 1)),
@@ -56,7 +62,9 @@ def match(original: Table, published: Published) -> Match:
         pair_persons,
         pair_contents,
     )
-    return Match(missing, surplus, fewest, most)
+    # A row that no original row can explain may be about anybody.
+    rows = np.bincount(published.classes, minlength=count)
+    return Match(missing, surplus, fewest, most, np.minimum(possible + missing, rows))
 
 
 def _anywhere(original: Table, published: Published, surplus: int) -> Match:
@@ -64,7 +72,8 @@ def _anywhere(original: Table, published: Published, surplus: int) -> Match:
     rows = np.bincount(published.classes, minlength=len(published.boxes))
     each = np.sort(np.unique(original.persons, return_counts=True)[1])[::-1]
     fewest = np.minimum(np.searchsorted(np.cumsum(each), rows) + 1, rows)
-    return Match(np.zeros_like(rows), surplus, fewest, np.minimum(each.max(initial=0), rows))
+    most = np.minimum(each.max(initial=0), rows)
+    return Match(np.zeros_like(rows), surplus, fewest, most, np.minimum(len(each), rows))
 
 
 def _contents(own: NDArray[np.int32], others: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

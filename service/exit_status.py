@@ -9,6 +9,7 @@ DONE = 0
 GUARANTEE_FAILED = 1
 WRONG_USE = 2
 PUBLICATION_FAILED = 3
+NOT_SHOWN = 4
 UNAVAILABLE = 69
 INTERNAL = 70
 REFUSED = 77
@@ -20,6 +21,7 @@ MEANINGS = {
     GUARANTEE_FAILED: "a guarantee does not hold",
     WRONG_USE: "wrong use or bad input",
     PUBLICATION_FAILED: "a publication failed its own audit and was not written",
+    NOT_SHOWN: "a guarantee cannot be shown from what was published; it may still hold",
     UNAVAILABLE: "a broker, registry, topic, port, database or disk is away or not free: try again when it is",
     INTERNAL: "a fault of Portcullis",
     REFUSED: "the broker or registry refused the login, or a right that is needed",

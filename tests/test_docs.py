@@ -165,6 +165,14 @@ def test_python_runs(block: Any, programs: Programs) -> None:
 
 
 @pytest.mark.xdist_group("programs")
+@pytest.mark.usefixtures("beside_the_examples")
+def test_the_table_of_the_readme_prints_what_it_says(programs: Programs) -> None:
+    text = next(block.text for block in blocks("python") if block.page == README and "read_published" in block.text)
+    said = "".join(f"{line[2:]}\n" for line in text.splitlines() if line.startswith("# "))
+    assert programs.run(text, Path.cwd()) == (0, said, "")
+
+
+@pytest.mark.xdist_group("programs")
 @pytest.mark.parametrize(
     ("text", "word"),
     [

@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from microdata.ratings import Ratings, Sparse
+from privacy.audit import Outcome
 from privacy.ratings.models import RatingFinding, RatingModel, measure
 from privacy.ratings.neighbours import equal_rows
 
@@ -48,13 +49,19 @@ class RatingAudit:
     compared: Compared
 
     @property
+    def outcome(self) -> Outcome:
+        """Whether all is as it should be; persons are told apart in published ratings, so that nothing is unknown."""
+        failed = self.faults or not all(finding.holds for finding in self.findings)
+        return "does not hold" if failed else "holds"
+
+    @property
     def holds(self) -> bool:
         """Whether all is as it should be."""
-        return not self.faults and all(finding.holds for finding in self.findings)
+        return self.outcome == "holds"
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as JSON."""
-        return {"holds": self.holds, **asdict(self)}
+        return {"holds": self.holds, "outcome": self.outcome, **asdict(self)}
 
 
 def audit_ratings(

@@ -12,7 +12,7 @@ import typer
 from service.cli.evidence import Evidence, Sign, Signing
 from service.cli.findings import say_verdict
 from service.cli.options import Overwrite, Report, ReportPage, Seed, warn_of_seed
-from service.cli.output import progress_bar, say_written, warn
+from service.cli.output import progress_bar, say, say_written, warn
 from service.cli.targets import check_targets
 from service.evidence import gather
 from service.ledger import LedgerFile, Released
@@ -28,6 +28,13 @@ def anonymize(
     out: Annotated[Path, typer.Option(help="Where to write the published table; the ending says the format.")],
     report: Report = None,
     html: ReportPage = None,
+    links: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write which row of the table each published row is, for `portcullis audit --links`. It undoes "
+            "the anonymization: keep it with the table."
+        ),
+    ] = None,
     seed: Seed = None,
     purpose: Annotated[str | None, typer.Option(help="Which of the policy's purposes it is for.")] = None,
     ledger: Annotated[
@@ -58,20 +65,16 @@ def anonymize(
     """Anonymize a table. It is audited before anything is written: exit status 3 if that ever failed."""
     warn_of_seed(seed)
     filing = Signing.of(evidence, sign)
-    targets = {"--out": out, "--report": report, "--html": html, **filing.targets()}
+    targets = {"--out": out, "--report": report, "--html": html, "--links": links, **filing.targets()}
     outside = replace(_outside(population, counts or []), count_files=counts_file or [])
     beside = {f"the counts {path.name}": path for path in outside.count_files}
     if isinstance(outside.population, Path):
         beside["the population"] = outside.population
     check_targets({"the table": table, "the policy": policy, **beside}, targets, overwrite=overwrite)
     loaded = load_policy(policy, purpose=purpose)
-    if outside and not (report or html or evidence):
-        raise typer.BadParameter(
-            "--population, --counts and --counts-file are for a report: say where with --report or --html"
-        )
-    problems = list(loaded.data.check_outside(outside, loaded.schema))
-    if problems:
-        raise PolicyError(problems)
+    if links and not loaded.data.keeps_links:
+        raise typer.BadParameter(f"{loaded.data.name} have no links: leave it out", param_hint="--links")
+    _check_outside(loaded, outside, is_reported=bool(report or html or evidence))
     _check_ledger(loaded, ledger)
     kind, started = loaded.data, time.monotonic()
     with progress_bar() as progress:
@@ -83,7 +86,7 @@ def anonymize(
             made = kind.against(loaded, result, made, outside, progress=progress)
         if ledger is not None:
             _enter(loaded, ledger, result)
-        kind.write(loaded, result, out, seed=seed, progress=progress)
+        kind.write(loaded, result, out, links=links, seed=seed, progress=progress)
         if made and evidence:
             filing.file(
                 gather(
@@ -91,6 +94,7 @@ def anonymize(
                     made,
                     original=table,
                     published=[out],
+                    links=links,
                     secret=filing.secret,
                     by="command line",
                     progress=progress,
@@ -104,6 +108,8 @@ def anonymize(
         warn(f"warning: {warning}")
     say_verdict(result.verdict)
     say_written(out, seconds, report, html)
+    if links:
+        say(f"{links} says which row of the table each published row is: keep it with the table")
     filing.say()
 
 
@@ -116,6 +122,17 @@ def _outside(population: str | None, counts: list[str]) -> Outside:
     if not 1 <= people <= MOST_PEOPLE:
         raise typer.BadParameter(f"must be a file, or from 1 to {MOST_PEOPLE} people", param_hint="--population")
     return Outside(people, fields)
+
+
+def _check_outside(policy: Policy, outside: Outside, *, is_reported: bool) -> None:
+    """What others have is for a report, and must fit the schema."""
+    if outside and not is_reported:
+        raise typer.BadParameter(
+            "--population, --counts and --counts-file are for a report: say where with --report or --html"
+        )
+    problems = list(policy.data.check_outside(outside, policy.schema))
+    if problems:
+        raise PolicyError(problems)
 
 
 def _check_ledger(policy: Policy, ledger: Path | None) -> None:

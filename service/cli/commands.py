@@ -15,6 +15,7 @@ from service.exit_status import (
     GUARANTEE_FAILED,
     INTERNAL,
     INTERRUPTED,
+    NOT_SHOWN,
     PUBLICATION_FAILED,
     REFUSED,
     UNAVAILABLE,
@@ -44,7 +45,7 @@ COMMANDS = {
         "service.cli.audit:audit",
         "Check a published table against its original and a policy.",
         "portcullis audit people.csv safe.csv --policy policy.yaml",
-        (DONE, GUARANTEE_FAILED, WRONG_USE),
+        (DONE, GUARANTEE_FAILED, WRONG_USE, NOT_SHOWN),
     ),
     "attack": Command(
         "service.cli.attack:attack",

@@ -52,18 +52,25 @@ def gather(
     published: Sequence[Path],
     secret: bytes,
     by: str,
+    links: Path | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Evidence of a table that was written, to one file or to several that say the same; the first is audited."""
+    """Evidence of a table that was written, to one file or to several that say the same; the first is audited.
+
+    `links` say which row of the original each row of the first file is: persons are counted exactly with them.
+    """
     measured = report.model_dump(mode="json")
+    kept = {} if links is None else {"links": {"hmac_sha256": file_digest(links, secret)}}
+    basis = {"original": original} | ({} if links is None else {"links": links})
     return filed(
         "table",
         policy,
         by=by,
         asked=measured.get("asked"),
         original={"hmac_sha256": file_digest(original, secret)},
+        **kept,
         published={"sha256": [file_digest(path) for path in published]},
-        audited=audited(policy, published[0], {"original": original}, progress),
+        audited=audited(policy, published[0], basis, progress),
         reported={name: measured[name] for name in _OF_TABLES if name in measured},
         words={"assumed": assumed(policy), "limits": list(_OF_A_TABLE)},
     )
@@ -105,7 +112,7 @@ def audited(policy: Policy, published: Path, basis: Mapping[str, Path], progress
         shown = policy.data.audit(policy, published, basis, progress=progress).shown
     except DataError:
         # Its words may name the file, which may have another name elsewhere.
-        return {"holds": False, "unread": True}
+        return {"holds": False, "outcome": "not shown", "unread": True}
     found: dict[str, Any] = json.loads(json.dumps(shown))
     return found
 

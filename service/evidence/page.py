@@ -15,7 +15,7 @@ from service.report import Linked, Timing, linked_sentence, timing_sentence
 from service.report.figures import card, facts, number, parts, percent
 from service.report.page import attacks_card, group, page, tried_card, verdict_block
 from service.report.sections import Exposed, Trial
-from service.report.verdict import Line, Mark, Verdict
+from service.report.verdict import FAR, Line, Mark, Verdict, gain, named, worst_attack
 
 _KINDS = {"table": "a published table", "replay": "a replay of events", "topic": "a stretch of an output topic"}
 _NEEDS = {
@@ -47,6 +47,8 @@ def _verdict(evidence: Mapping[str, Any]) -> Verdict:
     """What matters, as questions with their answers."""
     mark, says, guarantee = _guarantee(evidence)
     lines = [Line(mark, "Guarantee", guarantee), *_published(evidence), *_attacked(evidence), _checked(evidence)]
+    if mark == "good" and any(line.mark != "good" for line in lines):
+        return Verdict("look", f"{says}, and something below is worth a look", tuple(lines))
     return Verdict(mark, says, tuple(lines))
 
 
@@ -66,24 +68,32 @@ def _guarantee(evidence: Mapping[str, Any]) -> tuple[Mark, str, str]:
         return "bad", "What any reader can check does not hold", counted
     if found["holds"] and held:
         return "good", "The guarantee holds", f"Met in every class: {said}. An audit of what was published agrees."
-    if held and found.get("persons") == "at least" and not found.get("faults"):
-        why = "a published table alone only bounds how many persons stand behind a class"
-        return "look", "The guarantee holds, as far as it was counted when this was made", f"Met: {said}; but {why}."
+    if held and found["outcome"] == "not shown":
+        heading = "The guarantee held when this was made; the published file alone cannot show it"
+        return "look", heading, f"Met when it was made: {said}. {_models(found)}"
     return "bad", "The guarantee does not hold", f"Measured: {said or 'nothing'}. {_models(found)}"
 
 
 def _models(found: Mapping[str, Any]) -> str:
     """What the audit says, in one line."""
-    failed = [
-        f"{one['model']} fails in {number(one['failing'])} classes" for one in found["findings"] if not one["holds"]
-    ]
+    failed = [_why_not(one) for one in found["findings"] if not one["holds"]]
     faults = [f"{number(one['count'])} {one['reason']}" for one in found["faults"]]
     if failed or faults:
         return f"The audit finds: {'; '.join([*failed, *faults])}."
-    kept = ", ".join(
-        f"{one['model']} {number(one['achieved'])} (asked: {number(one['asked'])})" for one in found["findings"]
-    )
+    kept = ", ".join(f"{one['model']} {_achieved(one)} (asked: {number(one['asked'])})" for one in found["findings"])
     return f"The audit finds nothing wrong: {kept}." if kept else "No model can be checked on this alone."
+
+
+def _why_not(finding: Mapping[str, Any]) -> str:
+    """How a model fails, or why it is not known whether it does."""
+    if finding.get("outcome") == "not shown":
+        return f"{finding['model']} cannot be shown from the published file: {_achieved(finding)}"
+    return f"{finding['model']} fails in {number(finding['failing'])} classes"
+
+
+def _achieved(finding: Mapping[str, Any]) -> str:
+    bound = finding.get("bound")
+    return f"{bound} {number(finding['achieved'])}" if bound else number(finding["achieved"])
 
 
 def _published(evidence: Mapping[str, Any]) -> Iterator[Line]:
@@ -112,25 +122,32 @@ def _published(evidence: Mapping[str, Any]) -> Iterator[Line]:
 def _attacked(evidence: Mapping[str, Any]) -> Iterator[Line]:
     """The attack that gets furthest, and those on streams."""
     reported = evidence["parts"].get("reported", {})
-    tried = [one for one in reported.get("attacks", []) if one["attack"] != "skewness"]
-    worst = max(tried, key=lambda one: one["after"] - one["baseline"], default=None)
+    worst = worst_attack(_exposed(reported))
     if worst is not None:
         got = (
-            f"{_named(worst)}: {percent(worst['after'])}, where the data as it was gave {percent(worst['before'])} and "
-            f"no data at all {percent(worst['baseline'])}. That is: {worst['gets']}."
+            f"{named(worst)}: {percent(worst.after)}, where the data as it was gave {percent(worst.before)} and "
+            f"no data at all {percent(worst.baseline)}. That is: {worst.gets}."
         )
-        yield Line("good", "Worst attack", got)
+        yield Line("look" if gain(worst) > FAR else "good", "Worst attack", got)
     if reported.get("linked"):
         linked = Linked.model_validate(reported["linked"])
-        yield Line("look" if linked.below else "good", "Tied rows", linked_sentence(linked))
+        yield Line("look" if linked.is_notable else "good", "Tied rows", linked_sentence(linked))
     if reported.get("timing"):
         timing = Timing.model_validate(reported["timing"])
-        yield Line("look" if timing.below else "good", "Known moment", timing_sentence(timing))
+        yield Line("look" if timing.is_notable else "good", "Known moment", timing_sentence(timing))
+
+
+def _exposed(reported: Mapping[str, Any]) -> list[Exposed]:
+    """The attacks on records; those on other kinds of data have another form, and only their own report shows them."""
+    attacks = reported.get("attacks", [])
+    return [Exposed.model_validate(one) for one in attacks if "attribute" in one]
 
 
 def _checked(evidence: Mapping[str, Any]) -> Line:
     """How somebody else can find out whether it is true."""
     needs = _NEEDS[kind_of(evidence)]
+    if kind_of(evidence) == "table" and "links" in evidence["parts"]:
+        needs += ", and the links that were kept"
     signed = "It is signed: verify --key finds every change of it." if "signature" in evidence else "It is not signed."
     return Line("good", "Check it", f"portcullis evidence verify does it all again, with {needs}. {signed}")
 
@@ -143,8 +160,8 @@ def _cards(evidence: Mapping[str, Any]) -> Iterator[str]:
     yield _asked(filed)
     yield _found(filed)
     reported = filed.get("reported", {})
-    if reported.get("attacks"):
-        yield attacks_card([Exposed.model_validate(one) for one in reported["attacks"]])
+    if _exposed(reported):
+        yield attacks_card(_exposed(reported))
     if reported.get("tried"):
         yield tried_card([Trial.model_validate(one) for one in reported["tried"]])
     yield card(
@@ -174,15 +191,16 @@ _AT_LEAST = "Persons are not told by what is published: so many there are at lea
 
 def _found(filed: Mapping[str, Any]) -> str:
     found = filed["audited"]
-    lines = [
-        (one["model"], number(one["asked"]), number(one["achieved"]), "yes" if one["holds"] else "no")
-        for one in found.get("findings", [])
-    ]
+    lines = [(one["model"], number(one["asked"]), _achieved(one), _holds(one)) for one in found.get("findings", [])]
     notes = " ".join(f"{note}." for note in found.get("not_repeated", []))
     if found.get("persons") == "at least":
         notes = f"{_AT_LEAST} {notes}"
     sentence = "Found by reading what was published once more, and comparing it with the original where there is one."
     return card("What the audit found", f"{sentence} {notes}", facts(("model", "asked", "achieved", "holds"), lines))
+
+
+def _holds(finding: Mapping[str, Any]) -> str:
+    return str(finding.get("outcome", "yes" if finding["holds"] else "no")).replace("does not hold", "no")
 
 
 def _hashes(evidence: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -204,10 +222,6 @@ def _hashes(evidence: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _list(sentences: list[str]) -> str:
     items = Markup("").join(Markup("<li>{}</li>").format(one) for one in sentences)
     return str(Markup("<ul>{}</ul>").format(items))
-
-
-def _named(one: Mapping[str, Any]) -> str:
-    return f"{one['attack']} of {one['attribute']}" if one["attribute"] else str(one["attack"])
 
 
 def _moment(milliseconds: int | None) -> str:

@@ -233,7 +233,7 @@ def _message(line: bytes) -> dict[str, Any]:
 def _audited(policy: Policy, lines: Path, found: _Read, progress: Progress) -> dict[str, Any]:
     """What an audit of the lines finds, without clusters that the stretch cuts through."""
     if found.unread:
-        return {"holds": False, "unread": True, "cut": 0}
+        return {"holds": False, "outcome": "not shown", "unread": True, "cut": 0}
     cut = [records for missing, *records in found.parts.values() if missing]
     if cut:
         left_out = {record for records in cut for record in records}

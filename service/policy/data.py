@@ -19,6 +19,7 @@ import yaml
 from pydantic import BaseModel, Field, create_model
 
 from microdata import Progress, Sample, Show, silent
+from privacy import Outcome
 from service.codec import Events
 from service.policy.errors import PolicyError, PolicyProblem, unknown_name
 from service.policy.file import DEFAULT, PolicyFile, Section
@@ -33,9 +34,10 @@ if TYPE_CHECKING:
 class Verdict:
     """What an audit found, in the words of the kind. No value of a record is in it."""
 
-    holds: bool
+    outcome: Outcome
+    """Whether every guarantee holds; or is not shown to, because the published file does not tell enough."""
     failures: str
-    """What does not hold, in one line; empty where all does."""
+    """What does not hold or is not shown, in one line; empty where all holds."""
     findings: Sequence[tuple[str, str, str, str]]
     """Each model, what was asked, what was achieved, and whether it holds."""
     faults: Sequence[str]
@@ -43,11 +45,14 @@ class Verdict:
     notes: Sequence[str]
     """The numbers around it, as sentences."""
     data: Mapping[str, Any]
-    """Everything, for JSON: `holds`, `findings`, `faults` and what else the kind measures."""
+    """Everything, for JSON: `holds`, `outcome`, `findings`, `faults` and what else the kind measures."""
     shown: Mapping[str, Any]
     """The same for somebody who must not see what the published file calls its parts; findings say `more_is_safer`."""
-    doubt: str = "does not hold"
-    """How a guarantee fails that does."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether every guarantee is shown to hold and nothing is there that must not be."""
+        return self.outcome == "holds"
 
 
 class Anonymized(Protocol):
@@ -186,6 +191,8 @@ class DataKind(ABC):
     `asked`."""
     engines: ClassVar[Catalogue[Any]] = Catalogue()
     """What makes a stream safe."""
+    keeps_links: ClassVar[bool] = False
+    """Whether `write` can keep which row of the original each published row is, and `audit` and `attack` use that."""
     report_model: ClassVar[type[BaseModel]]
     """What `report` makes. Its field `data` is the name of the kind, so that a report that was kept tells its kind."""
 
@@ -244,9 +251,20 @@ class DataKind(ABC):
 
     @abstractmethod
     def write(
-        self, policy: Policy, result: Any, out: Path, *, seed: int | None = None, progress: Progress = silent
+        self,
+        policy: Policy,
+        result: Any,
+        out: Path,
+        *,
+        links: Path | None = None,
+        seed: int | None = None,
+        progress: Progress = silent,
     ) -> None:
-        """Write what may leave as the ending of `out` says: CSV, Parquet, JSON lines."""
+        """Write what may leave as the ending of `out` says: CSV, Parquet, JSON lines.
+
+        `links` gets the row of the original behind each published row, where the kind `keeps_links`; they undo the
+        anonymization.
+        """
 
     @abstractmethod
     def report(self, policy: Policy, result: Any, *, seconds: float, repeatable: bool = False) -> BaseModel:
@@ -283,7 +301,8 @@ class DataKind(ABC):
     ) -> Verdict:
         """Check what somebody published against its `original`, or where a kind knows how, its `distribution`.
 
-        What a stream left behind is checked with its `original` and `links`, or by itself, with no basis at all.
+        With `links` beside the `original`, as `anonymize` and `replay` keep them, persons are counted exactly. What a
+        stream left behind is checked with both of them, or by itself, with no basis at all.
         """
 
     def attack(
@@ -298,7 +317,7 @@ class DataKind(ABC):
     ) -> Any:
         """What attacks get of what is published, for its owner: an `Attacked` of `service.report`.
 
-        `links` are what a replay kept; `ticks` say when each line of a stream's output left.
+        `links` are what `anonymize` or `replay` kept; `ticks` say when each line of a stream's output left.
         """
         raise PolicyError([PolicyProblem("data", f"what is published of {self.name} cannot be attacked yet")])
 

@@ -35,6 +35,7 @@ from privacy import (
     MaxShare,
     TCloseness,
     audit,
+    audit_linked,
     check,
     require,
 )
@@ -230,6 +231,18 @@ def brute_force(original: Table, published: Published) -> Iterator[Any]:
         )
 
 
+def of_persons(persons: Any, ages: Any = None) -> Any:
+    """A table in which all rows are alike, but for their persons and ages."""
+    ages = np.ones(len(persons)) if ages is None else np.array(ages)
+    quasi = np.column_stack([ages, np.zeros(len(persons))])
+    return Table(SCHEMA, np.array(persons), quasi, np.zeros((len(persons), 2), np.int32))
+
+
+def rows(numbers: Any) -> list[Any]:
+    """Links of single rows."""
+    return list(np.array(numbers).reshape(-1, 1))
+
+
 class TestOutsider:
     @given(publications())
     def test_bounds_are_sound(self, publication: Any) -> None:
@@ -241,6 +254,9 @@ class TestOutsider:
         assert (found.fewest_persons <= truth.persons).all()
         assert (found.fewest_persons >= np.minimum(truth.rows, 1)).all()
         assert (found.most_rows >= truth.most).all()
+        assert (found.most_persons >= truth.persons).all()
+        assert (found.most_persons <= truth.rows).all()
+        assert (found.safest(truth).most <= truth.most).all()
 
     @given(publications())
     def test_bounds_are_what_the_original_allows(self, publication: Any) -> None:
@@ -276,6 +292,89 @@ class TestOutsider:
         seen = audit(table, published_of(publication), [KAnonymity(3), MaxShare(0.49)])
         assert (seen.persons, seen.fewest_persons, seen.largest_share) == ("at least", 3, 0.5)
         assert [finding.holds for finding in seen.findings] == [True, False]
+        share = seen.findings[1]
+        assert (share.outcome, share.failing, share.achieved) == ("does not hold", 1, 0.5), "4 rows of 3 persons"
+
+    def test_a_lower_bound_below_k_is_no_violation(self) -> None:
+        """Four rows of one class, in a box in which person 1 has two more rows: nobody can tell whose rows they are."""
+        table = of_persons([1, 1, 1, 2, 3, 4])
+        published = published_of(Publication.of(table, np.array([0, -1, -1, 0, 0, 0])))
+        assert audit(table, Publication.of(table, np.array([0, -1, -1, 0, 0, 0])), [KAnonymity(4)]).holds
+        (found,) = audit(table, published, [KAnonymity(4)]).findings
+        assert (found.outcome, found.failing, found.not_shown, found.classes) == ("not shown", 0, 1, ("0",))
+        assert (found.achieved, found.bound, found.as_dict()["holds"]) == (2, "at least", False)
+        seen = audit(table, published, [MaxShare(0.5), DistinctDiversity(1, "pay")])
+        assert (seen.outcome, seen.holds, seen.as_dict()["outcome"]) == ("not shown", False, "not shown")
+        assert (seen.findings[0].achieved, seen.findings[0].bound) == (0.75, "at most")
+        (enough,) = audit(table, published, [KAnonymity(2)]).findings
+        assert (enough.outcome, enough.achieved, enough.bound) == ("holds", 2, "at least")
+
+    def test_too_few_persons_in_a_box_are_a_violation_however_many_rows_they_have(self) -> None:
+        table = of_persons([1, 1, 1, 2, 2, 2])
+        published = published_of(Publication.of(table, np.zeros(6, int)))
+        found = audit(table, published, [KAnonymity(3), MaxShare(0.4), MaxShare(0.5)])
+        k, low, half = found.findings
+        assert (k.outcome, k.failing, k.achieved, k.bound) == ("does not hold", 1, 2, None)
+        assert (low.outcome, half.outcome) == ("does not hold", "holds")
+        assert found.outcome == "does not hold"
+
+    def test_fewer_rows_than_persons_that_are_asked_for_are_a_violation(self) -> None:
+        table = of_persons([1, 1, 1, 2, 3, 4])
+        published = published_of(Publication.of(table, np.array([0, 0, -1, 0, -1, -1])))
+        (found,) = audit(table, published, [KAnonymity(4)]).findings
+        assert (found.outcome, found.achieved, found.bound) == ("does not hold", 3, "at most")
+
+    def test_a_fault_outweighs_what_is_not_shown(self) -> None:
+        table = of_persons([1, 1, 1, 2, 3, 4])
+        published = replace(published_of(Publication.of(table, np.array([0, -1, -1, 0, 0, 0]))), undeclared=("id",))
+        assert audit(table, published, [KAnonymity(4)]).outcome == "does not hold"
+
+    def test_what_is_about_no_person_stays_exact(self) -> None:
+        table = of_persons([1, 1, 1, 2, 3, 4])
+        published = published_of(Publication.of(table, np.array([0, -1, -1, 0, 0, 0])))
+        (found,) = audit(table, published, [DistinctDiversity(2, "pay")]).findings
+        assert (found.outcome, found.bound) == ("does not hold", None)
+
+
+class TestLinks:
+    """The owner keeps which row of the original each published row is."""
+
+    classes = np.array([0, -1, -1, 0, 0, 0])
+
+    def test_persons_are_exact(self) -> None:
+        table = of_persons([1, 1, 1, 2, 3, 4])
+        published = published_of(Publication.of(table, self.classes))
+        found = audit_linked(table, published, rows([0, 3, 4, 5]), [KAnonymity(4), MaxShare(0.25)])
+        assert (found.outcome, found.persons, found.fewest_persons) == ("holds", "exact", 4)
+        found = audit_linked(table, published, rows([0, 1, 2, 3]), [KAnonymity(4)])
+        assert (found.outcome, found.findings[0].achieved) == ("does not hold", 2)
+
+    def test_a_row_that_is_linked_twice_is_a_fault(self) -> None:
+        table = of_persons([1, 1, 1, 2, 3, 4])
+        published = published_of(Publication.of(table, self.classes))
+        (fault,) = audit_linked(table, published, rows([0, 3, 4, 4]), [KAnonymity(2)]).faults
+        assert (fault.kind, fault.count) == ("unlinked", 1)
+
+    def test_closeness_compares_with_all_of_the_original(self) -> None:
+        publication = example()
+        table, published = publication.table, published_of(publication)
+        flu = table.sensitive[:, 0] == 0
+        some = Publication.of(table, np.where(flu, 0, -1))
+        model = TCloseness(0.4, attribute="illness")
+        found = audit_linked(table, published_of(some), rows(np.flatnonzero(flu)), [model]).findings
+        assert found == audit(table, some, [model]).findings
+        assert (found[0].achieved, found[0].outcome) == (0.5, "does not hold"), "half of all have it"
+        assert (
+            audit_linked(table, published, rows(np.arange(len(table))), MODELS).findings
+            == audit(table, publication, MODELS).findings
+        )
+
+    def test_rows_of_means_are_compared_with_their_class(self) -> None:
+        table = of_persons([1, 1, 1, 2, 3, 4], ages=[1, 2, 9, 4, 5, 6])
+        published = published_of(Publication.of(table, self.classes, show="mean"))
+        assert audit_linked(table, published, rows([0, 3, 4, 5]), [KAnonymity(4)]).holds
+        (fault,) = audit_linked(table, published, rows([2, 3, 4, 5]), [KAnonymity(4)]).faults
+        assert fault.kind == "uncovered"
 
 
 class TestFiles:

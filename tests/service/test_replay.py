@@ -444,9 +444,7 @@ def test_people_who_come_back_are_hidden_over_time(portcullis: Any, visits: Any)
 
 def test_persons_whose_event_was_rejected_do_not_hide_the_next_row(portcullis: Any, visits: Any) -> None:
     """All but one person send an age outside of the domain; then the last one sends a row as before."""
-    people = [
-        {"id": f"{MARK}{n}", "age": 30, "city": "Oslo", "item": ITEMS[n % 3], "shop": f"{n}"} for n in range(30)
-    ]
+    people = [{"id": f"{MARK}{n}", "age": 30, "city": "Oslo", "item": ITEMS[n % 3], "shop": f"{n}"} for n in range(30)]
     rejected = [{**person, "age": 999} for person in people[:-1]]
     late = {**people[-1], "shop": "late"}
     for between in ([], rejected):

@@ -1,7 +1,7 @@
 // Auditing something published, by Portcullis or by others.
 
 import { events, get, ProblemError, upload } from "./api.js";
-import { auditView } from "./audit_view.js";
+import { auditView, SENTENCES } from "./audit_view.js";
 import { field, h, say } from "./dom.js";
 import { acceptDrops, fileField, policyField } from "./inputs.js";
 import { attempt, problemView } from "./problems.js";
@@ -55,7 +55,7 @@ export function startAudit(panel) {
       result.replaceChildren(
         job.report ? auditView(job.report) : problemView(job.problem ?? { title: `The audit was ${job.state}` }),
       );
-      say(job.report ? `The guarantee ${job.report.holds ? "holds" : "is not shown to hold"}.` : "The audit failed.");
+      say(job.report ? SENTENCES[job.report.outcome] : "The audit failed.");
     });
     if (!went) result.replaceChildren(h("p", { className: "empty" }, "Nothing audited yet."));
     submit.disabled = false;

@@ -10,14 +10,21 @@ const COUNTED = {
   rows: "rows, for want of persons",
 };
 
+const MARKS = { holds: "good", "not shown": "look", "does not hold": "bad" };
+export const SENTENCES = {
+  holds: "✓ The guarantee holds in every class.",
+  "not shown": "? The guarantee cannot be shown from the published file; it may still hold.",
+  "does not hold": "✗ The guarantee does not hold.",
+};
+
 export function auditView(report) {
   return h(
     "div",
     { className: "audit-result" },
     h(
       "p",
-      { className: report.holds ? "verdict good" : "verdict bad" },
-      report.holds ? "✓ The guarantee holds in every class." : "✗ The guarantee is not shown to hold.",
+      { className: `verdict ${MARKS[report.outcome]}` },
+      SENTENCES[report.outcome],
     ),
     table(
       "Findings",
@@ -25,9 +32,9 @@ export function auditView(report) {
       report.findings.map((finding) => [
         finding.model,
         bullet(finding),
-        number(finding.achieved),
+        `${finding.bound ? `${finding.bound} ` : ""}${number(finding.achieved)}`,
         `${finding.more_is_safer ? "at least" : "at most"} ${number(finding.asked)}`,
-        finding.holds ? "✓ yes" : `✗ fails${where(finding, report)}`,
+        holds(finding, report),
       ]),
     ),
     report.faults.map((fault) => h("p", { className: "problem" }, `${number(fault.count)} × ${fault.reason}`)),
@@ -41,8 +48,14 @@ export function auditView(report) {
   );
 }
 
-const where = ({ failing }, { classes }) =>
-  classes === undefined ? "" : ` in ${number(failing)} of ${number(classes)} classes`;
+function holds(finding, report) {
+  if (finding.holds) return "✓ yes";
+  if (finding.outcome === "not shown") return `? not shown${where(finding.not_shown, report)}`;
+  return `✗ fails${where(finding.failing, report)}`;
+}
+
+const where = (number_, { classes }) =>
+  classes === undefined ? "" : ` in ${number(number_)} of ${number(classes)} classes`;
 
 /** Numbers that have a sentence of their own. */
 const TOLD = {
@@ -58,8 +71,8 @@ const TOLD = {
     "persons in the smallest class",
     `counted as ${COUNTED[persons] ?? persons}`,
   ],
-  largest_share: ({ largest_share: share }) => [
-    percent(share),
+  largest_share: ({ largest_share: share, persons }) => [
+    `${persons === "at least" ? "at most " : ""}${percent(share)}`,
     "largest share of a person",
     "of the rows of one class",
   ],

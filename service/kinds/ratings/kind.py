@@ -77,10 +77,12 @@ class Ratings(DataKind):
         result: AnonymizedRatings,
         out: Path,
         *,
+        links: Path | None = None,
         seed: int | None = None,
         progress: Progress = silent,
     ) -> None:
         """Ratings under random numbers of persons, in random order."""
+        assert links is None, "ratings keep none"
         released, formulas = result.publication.released, policy.table.formulas
         write_ratings(released, out, words=words(seed), formulas=formulas, progress=progress)
 

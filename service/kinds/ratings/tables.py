@@ -149,7 +149,7 @@ def verdict_of(result: RatingAudit, *notes: str) -> Verdict:
     """What an audit found, for people and programs; `notes` are told behind its numbers."""
     data = result.as_dict()
     return Verdict(
-        holds=result.holds,
+        outcome=result.outcome,
         failures=failures(result),
         findings=[
             (

@@ -28,7 +28,8 @@ from microdata import (
 )
 from privacy import Assignment, Left, Sightings, Watch, assign, candidates
 from service.codec import Events, plain_values, read_events
-from service.kinds.records.replayed import read_lines, read_links
+from service.kinds.records.links import read_links
+from service.kinds.records.replayed import read_lines
 from service.policy import Policy
 from service.report import Attacked, Linked, Timing, exposed, linked_of, timing_of, tried
 
@@ -38,12 +39,16 @@ _VICTIMS = 1_000
 _TICK_SECONDS = 1.0
 
 
-def attack_table(policy: Policy, original: Path, published: Path, progress: Progress) -> Attacked:
+def attack_table(policy: Policy, original: Path, published: Path, links: Path | None, progress: Progress) -> Attacked:
     """All attacks of a report, on a file."""
-    table = read_table(original, policy.schema, on_refused=policy.table.on_refused, progress=progress).table
+    reading = read_table(original, policy.schema, on_refused=policy.table.on_refused, progress=progress)
+    table = reading.table
     read = _bounded(read_published(published, policy.schema, formulas=policy.table.formulas, show=policy.show))
     public = () if table.public is None else tuple(table.public.column(name) for name in policy.schema.public)
-    found = _assigned(read, table.sensitive, public, table.quasi)
+    if links is None:
+        found = _assigned(read, table.sensitive, public, table.quasi)
+    else:
+        found = _linked_rows(links, reading.rows, read)
     classes = np.full(len(table), -1, np.int32)
     placed = found.rows >= 0
     classes[found.rows[placed]] = read.classes[placed]
@@ -75,8 +80,7 @@ def attack_stream(
     if links is None:
         found = _assigned(read, events.sensitive, events.public, events.quasi)
     else:
-        linked = read_links(links, events.positions, len(read))
-        found = Assignment(np.concatenate(linked), np.ones(len(read), bool))
+        found = _linked_rows(links, events.positions, read)
     asked = max(model.least_persons for model in policy.models())
     moments = None if ticks is None else np.repeat(np.array(ticks, np.int64), sizes)
     return Attacked(
@@ -86,6 +90,12 @@ def attack_stream(
         linked=None if policy.schema.person is PersonSource.ROW else _linked(events, read, found, asked),
         timing=None if moments is None else _timing(events, read, found, moments, asked),
     )
+
+
+def _linked_rows(links: Path, positions: NDArray[np.int64], read: Published) -> Assignment:
+    """The row of the original behind each published row, by the links of its owner."""
+    linked = read_links(links, positions, len(read))
+    return Assignment(np.concatenate([*linked, np.empty(0, np.int64)]), np.ones(len(read), bool))
 
 
 def _bounded(read: Published) -> Published:

@@ -12,7 +12,8 @@ import orjson
 from numpy.typing import NDArray
 
 from microdata import Attribute, Progress, Schema, Table, read_published, read_table
-from privacy import Audit, Finding, KOverTime, Model, audit
+from privacy import Audit, Finding, KOverTime, Model, Outcome, audit, audit_linked
+from service.kinds.records.links import read_links
 from service.kinds.records.replayed import audit_alone, audit_replayed
 from service.policy import Policy
 from service.policy.data import Verdict
@@ -35,10 +36,16 @@ def audit_published(policy: Policy, published: Path, basis: Mapping[str, Path], 
     if original is None:
         known = _distribution(schema, basis["distribution"])
     else:
-        known = read_table(original, schema, on_refused=policy.table.on_refused, progress=progress).table
+        reading = read_table(original, schema, on_refused=policy.table.on_refused, progress=progress)
+        known = reading.table
     read = read_published(published, schema, formulas=policy.table.formulas, show=policy.show)
     progress("read", len(read), len(read))
-    verdict = verdict_of(audit(known, read, models), models)
+    if original is not None and "links" in basis:
+        linked = read_links(basis["links"], reading.rows, len(read))
+        found = audit_linked(reading.table, read, linked, models)
+    else:
+        found = audit(known, read, models)
+    verdict = verdict_of(found, models)
     return replace(verdict, notes=[*verdict.notes, NOT_ATTACKED]) if policy.attacks else verdict
 
 
@@ -55,22 +62,20 @@ def _audit_lines(policy: Policy, published: Path, basis: Mapping[str, Path], pro
 def verdict_of(result: Audit, models: Sequence[Model]) -> Verdict:
     """What an audit found, for people and programs."""
     return Verdict(
-        holds=result.holds,
+        outcome=result.outcome,
         failures=failures(result),
         findings=_findings(result),
         faults=[f"{fault.count} {fault.reason}" for fault in result.faults],
         notes=_notes(result),
         data=result.as_dict(),
         shown=_shown(result, models),
-        # With several rows per person, what is published cannot prove how many persons stand behind a class.
-        doubt="is not shown to hold, going by the fewest persons" if result.persons == "at least" else "does not hold",
     )
 
 
 def failures(result: Audit) -> str:
-    """What does not hold, in one line."""
+    """What does not hold, or is not shown, in one line."""
     failed = [
-        f"{finding.model} of {finding.asked:g} fails {_where(finding, result)}"
+        f"{finding.model} of {finding.asked:g} {_why_not(finding, result)}"
         for finding in result.findings
         if not finding.holds
     ]
@@ -83,17 +88,36 @@ def _findings(result: Audit) -> list[tuple[str, str, str, str]]:
         (
             finding.model + (f" (by {finding.ground})" if finding.ground else ""),
             f"{finding.asked:g}",
-            "–" if finding.achieved is None else f"{finding.achieved:.4g}",
-            "yes" if finding.holds else f"NO, fails {_where(finding, result)}",
+            _achieved(finding),
+            _ANSWERS[finding.outcome] + ("" if finding.holds else f" {_where(finding, result)}"),
         )
         for finding in result.findings
     ]
 
 
+_ANSWERS: Mapping[Outcome, str] = {"holds": "yes", "not shown": "not shown", "does not hold": "NO, fails"}
+
+
+def _achieved(finding: Finding) -> str:
+    """What the least safe class achieves, or a bound of it."""
+    if finding.achieved is None:
+        return "–"
+    return f"{finding.bound} {finding.achieved:.4g}" if finding.bound else f"{finding.achieved:.4g}"
+
+
+def _why_not(finding: Finding, result: Audit) -> str:
+    """How a model fails, or why it is not known whether it does."""
+    if finding.outcome == "not shown":
+        return f"cannot be shown from the published file: {_achieved(finding)}, {_where(finding, result)}"
+    known = f": {_achieved(finding)}" if finding.bound else ""
+    return f"fails {_where(finding, result)}{known}"
+
+
 def _where(finding: Finding, result: Audit) -> str:
-    """How often a model fails: what holds over time is counted for persons."""
+    """How often a model fails or is not shown: what holds over time is counted for persons."""
+    number = finding.failing or finding.not_shown
     over_time = finding.model == KOverTime.name
-    return f"for {finding.failing} persons" if over_time else f"in {finding.failing} of {result.classes} classes"
+    return f"for {number} persons" if over_time else f"in {number} of {result.classes} classes"
 
 
 def _notes(result: Audit) -> list[str]:
@@ -104,7 +128,8 @@ def _notes(result: Audit) -> list[str]:
     if result.fewest_persons is not None:
         notes.append(f"smallest class: {result.fewest_persons} persons (counted as {_PERSONS[result.persons]})")
     if result.largest_share is not None:
-        notes.append(f"largest share of one person in a class: {result.largest_share:.1%}")
+        bound = "at most " if result.persons == "at least" else ""
+        notes.append(f"largest share of one person in a class: {bound}{result.largest_share:.1%}")
     return notes
 
 

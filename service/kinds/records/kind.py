@@ -14,6 +14,7 @@ from service.kinds.records.attacked import attack_stream, attack_table
 from service.kinds.records.audits import audit_published
 from service.kinds.records.embedding import embed
 from service.kinds.records.examples import BEGINNING, examples
+from service.kinds.records.links import write_links
 from service.kinds.records.outside import report_against, wrong_counts
 from service.kinds.records.schema import check_fields, schema_of
 from service.kinds.records.section import SchemaSection
@@ -38,6 +39,7 @@ class Records(DataKind):
     guarantee = Guarantee
     algorithms = STATIC_ALGORITHMS
     engines = STREAM_ALGORITHMS
+    keeps_links = True
     report_model = TableReport
 
     def bound(self, given: object) -> None:
@@ -122,12 +124,15 @@ class Records(DataKind):
         result: AnonymizedTable,
         out: Path,
         *,
+        links: Path | None = None,
         seed: int | None = None,
         progress: Progress = silent,
     ) -> None:
         """Classes with their boxes or means, in random order."""
         formulas = policy.table.formulas
-        write_published(result.publication, out, words=words(seed), progress=progress, formulas=formulas)
+        written = write_published(result.publication, out, words=words(seed), progress=progress, formulas=formulas)
+        if links is not None:
+            write_links(links, result.positions[written])
 
     def report(
         self, policy: Policy, result: AnonymizedTable, *, seconds: float, repeatable: bool = False
@@ -181,7 +186,7 @@ class Records(DataKind):
             return attack_stream(policy, original, published, links, ticks, progress)
         if isinstance(original, Events):
             raise DataError("a table is attacked with the file that it was made from")
-        return attack_table(policy, original, published, progress)
+        return attack_table(policy, original, published, links, progress)
 
     def check(self, policy: Policy, table: Path, *, progress: Progress = silent) -> RecordsCheck:
         """Rows that the schema refuses, feasibility, fields that point at persons."""

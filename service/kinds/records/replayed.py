@@ -19,6 +19,7 @@ from microdata import DataError, Progress, Published, Table, read_published
 from microdata.published import class_column
 from privacy import Audit, Model, audit, audit_linked
 from service.codec import Events, read_events
+from service.kinds.records.links import read_links
 from service.policy import Policy
 
 
@@ -87,27 +88,6 @@ def _flat_rows(lines: Iterable[bytes], class_name: str, sizes: list[int]) -> Ite
         else:
             sizes.append(1)
             yield line.rstrip(b"\r\n") + b"\n"
-
-
-def read_links(path: Path, positions: NDArray[np.int64], rows: int) -> list[NDArray[np.int64]]:
-    """Which events are behind each line of an output with so many rows."""
-    linked = [np.searchsorted(positions, own) for own in _links(path, positions)]
-    if sum(map(len, linked)) != rows:
-        raise DataError("the links are not of this file: they are about another number of rows")
-    return linked
-
-
-def _links(path: Path, positions: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """The positions that each line names, which are there."""
-    with path.open("rb") as lines:
-        for line in lines:
-            own = _json(line, "the links")
-            if not isinstance(own, list) or not own or not all(type(one) is int for one in own):
-                raise DataError("the links must be lines of positions, as a replay writes them")
-            found = np.array(own, np.int64)
-            if not np.isin(found, positions).all():
-                raise DataError("the links name events that are not there")
-            yield found
 
 
 def _json(line: bytes, what: str) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from microdata import GuaranteeError, InfeasibleError, Progress, Publication, Refusals, read_table, silent
 from privacy import Audit, Model, audit
@@ -40,6 +41,8 @@ class AnonymizedTable:
     refusals: Refusals
     audit: Audit
     models: tuple[Model, ...]
+    positions: NDArray[np.int64]
+    """Where each row of the table is in the file that was read, from 0."""
     attacked: tuple[Condition, ...] = ()
     """Attacks that the policy names."""
 
@@ -72,7 +75,7 @@ def anonymize_table(
     result = audit(table, publication, models)
     if not result.holds:
         raise GuaranteeError(f"the publication failed its own audit and is not written: {failures(result)}")
-    return AnonymizedTable(publication, reading.refusals, result, models, _attacked(policy, publication))
+    return AnonymizedTable(publication, reading.refusals, result, models, reading.rows, _attacked(policy, publication))
 
 
 def _attacked(policy: Policy, publication: Publication) -> tuple[Condition, ...]:

@@ -4,6 +4,7 @@ import gc
 import json
 import os
 import platform
+import stat
 import subprocess
 import sys
 from typing import Any
@@ -238,8 +239,56 @@ class TestAudit:
         (shop / "policy.yaml").write_text(overlapping)
         self.publish(portcullis, shop)
         result = portcullis("audit", shop / "table.csv", shop / "out.csv", "--policy", shop / "policy.yaml")
-        assert result.exit_code == 1
-        assert "is not shown to hold, going by the fewest persons: k-anonymity of 4 fails" in result.stderr
+        assert result.exit_code == 4
+        assert "the guarantee is not shown to hold: k-anonymity of 4 cannot be shown from the published file" in (
+            result.stderr
+        )
+        assert "not shown" in result.stdout
+        assert "NO" not in result.stdout
+        assert "audit with --links" in result.stderr
+
+    def test_the_links_of_its_owner_show_it(self, portcullis: Any, shop: Any) -> None:
+        """`anonymize` and `audit` say the same of persons with several rows."""
+        rows = [f"{MARK}{row % 40},{20 + row % 50},{CITIES[row % 4]},{ITEMS[row % 3]},east" for row in range(400)]
+        (shop / "table.csv").write_text("\n".join(["id,age,city,item,shop", *rows]))
+        overlapping = (shop / "policy.yaml").read_text().replace("mondrian, k: 4, l: 2", "sabre, k: 4, t: 0.4")
+        (shop / "policy.yaml").write_text(overlapping)
+        for ending in ("csv", "parquet", "jsonl"):
+            safe, links = shop / f"safe.{ending}", shop / f"{ending}.links"
+            arguments = ("--policy", shop / "policy.yaml", "--links", links)
+            made = portcullis("anonymize", shop / "table.csv", *arguments, "--out", safe)
+            assert made.exit_code == 0, made.output
+            assert stat.S_IMODE(links.stat().st_mode) == 0o600
+            result = portcullis("audit", shop / "table.csv", safe, *arguments)
+            assert result.exit_code == 0, result.output
+            table, _, numbers = result.stdout.partition("smallest class")
+            assert table in made.stdout
+            assert "counted as distinct persons" in numbers
+        kept = links.read_text().splitlines()
+        for wrong, status in (([*kept[1:], kept[0]], 1), (kept[1:], 2), (["x"], 2), (["[400]", *kept[1:]], 2)):
+            links.write_text("\n".join(wrong) + "\n")
+            result = portcullis("audit", shop / "table.csv", safe, *arguments)
+            assert (result.exit_code, MARK in result.output) == (status, False)
+
+    def test_links_count_rows_as_they_are_in_the_file(self, portcullis: Any, shop: Any) -> None:
+        """Rejected rows, which come before others, have a position too."""
+        header, *rows = (shop / "table.csv").read_text().splitlines()
+        rows[0] = rows[0].replace("Oslo", "Atlantis")
+        (shop / "table.csv").write_text("\n".join([header, *rows]))
+        (shop / "policy.yaml").write_text((shop / "policy.yaml").read_text() + "table: {on_refused: drop}\n")
+        arguments = ("--policy", shop / "policy.yaml", "--links", shop / "links")
+        assert portcullis("anonymize", shop / "table.csv", *arguments, "--out", shop / "safe.csv").exit_code == 0
+        positions = sorted(json.loads(line)[0] for line in (shop / "links").read_text().splitlines())
+        assert positions == list(range(1, 80))
+        assert portcullis("audit", shop / "table.csv", shop / "safe.csv", *arguments).exit_code == 0
+
+    def test_ratings_have_no_links(self, portcullis: Any, tmp_path: Any) -> None:
+        survey = ("examples/survey/ratings.csv", "--policy", "examples/survey/policy.yaml")
+        made = portcullis("anonymize", *survey, "--out", tmp_path / "out.csv", "--links", tmp_path / "links")
+        read = portcullis("audit", survey[0], tmp_path / "out.csv", *survey[1:], "--links", tmp_path / "links")
+        assert (made.exit_code, read.exit_code) == (2, 2)
+        assert "ratings have no links" in made.output
+        assert not (tmp_path / "out.csv").exists()
 
     def test_a_published_person_is_a_fault(self, portcullis: Any, shop: Any) -> None:
         self.publish(portcullis, shop)

@@ -48,6 +48,64 @@ def test_it_holds_for_what_was_published(filed: Path, verified: Any) -> None:
     assert left == {"the signature", "attacks, loss and errors of the report"}
 
 
+@pytest.fixture
+def repeated(portcullis: Any, shop: Path) -> Any:
+    """The same of a table in which everybody has ten rows; more arguments may keep the links."""
+
+    def run(*more: Any) -> Path:
+        rows = [f"{MARK}{row % 40},{20 + row % 50},{CITIES[row % 4]},{ITEMS[row % 3]},east" for row in range(400)]
+        (shop / "table.csv").write_text("\n".join(["id,age,city,item,shop", *rows]))
+        policy = (shop / "policy.yaml").read_text().replace("mondrian, k: 4, l: 2", "sabre, k: 4, t: 0.4")
+        (shop / "policy.yaml").write_text(policy)
+        arguments = ("--policy", shop / "policy.yaml", "--out", shop / "safe.csv", "--evidence", shop / "e.json")
+        result = portcullis("anonymize", shop / "table.csv", *arguments, *more)
+        assert result.exit_code == 0, result.output
+        return shop
+
+    return run
+
+
+def test_what_the_file_alone_cannot_show_is_said_to_be_not_shown(repeated: Any, verified: Any, portcullis: Any) -> None:
+    home = repeated()
+    status, outcomes = verified(home)
+    assert (status, outcomes["the guarantee"]) == (0, "not checked")
+    audited = json.loads((home / "e.json").read_text())["parts"]["audited"]
+    assert (audited["holds"], audited["outcome"], audited["findings"][0]["bound"]) == (False, "not shown", "at least")
+    page = portcullis("evidence", "show", home / "e.json").stdout
+    assert "k-anonymity cannot be shown from the published file: at least" in page
+    assert "not shown" in page
+    assert "does not hold" not in page
+
+
+def test_links_make_it_exact(repeated: Any, verified: Any, portcullis: Any, shop: Path) -> None:
+    home = repeated("--links", shop / "e.json.links")
+    status, outcomes = verified(home)
+    assert status == 0
+    assert {about for about, outcome in outcomes.items() if outcome != "holds"} == {
+        "the signature",
+        "attacks, loss and errors of the report",
+    }
+    assert outcomes["the links"] == "holds"
+    page = portcullis("evidence", "show", home / "e.json").stdout
+    assert "An audit of what was published agrees" in page
+    assert "the links that were kept" in page
+    links = (home / "e.json.links").read_text().splitlines()
+    (home / "e.json.links").write_text("\n".join([*links[1:], links[0]]) + "\n")
+    status, outcomes = verified(home)
+    assert (status, outcomes["the links"], outcomes["audited: faults"]) == (1, "differs", "differs")
+
+
+def test_a_violation_that_is_proven_is_none_that_is_not_shown(repeated: Any, verified: Any) -> None:
+    """A class that is cut to fewer rows than k is about fewer persons, whoever they are."""
+    home = repeated()
+    rows = (home / "safe.csv").read_text().splitlines()
+    number = rows[1].split(",")[0]
+    few = [row for row in rows[1:] if row.split(",")[0] == number][:3]
+    (home / "safe.csv").write_text("\n".join([rows[0], *few]) + "\n")
+    status, outcomes = verified(home)
+    assert (status, outcomes["the guarantee"]) == (1, "differs")
+
+
 def test_it_has_no_value_and_no_class(filed: Path) -> None:
     text = (filed / "e.json").read_text()
     evidence = json.loads(text)

@@ -158,7 +158,11 @@ def test_nothing_released_is_filed_as_nothing(filed: Any, verified: Any) -> None
     home = filed("{algorithm: cohorts, k: 60, delay: {tuples: 60}, company: standing}")
     assert not (home / "safe.jsonl").read_bytes()
     assert verified(home)[0] == 0
-    assert json.loads((home / "e.json").read_text())["parts"]["audited"] == {"holds": False, "unread": True}
+    assert json.loads((home / "e.json").read_text())["parts"]["audited"] == {
+        "holds": False,
+        "outcome": "not shown",
+        "unread": True,
+    }
 
 
 def test_a_page_says_it_in_words(filed: Any, portcullis: Any) -> None:

@@ -328,7 +328,7 @@ def test_an_audit_tells_a_good_publication_from_a_bad_one(console: Any, tmp_path
     bad.write_text("\n".join(lines[:4]))
     console.choose("audit", "Published table", bad)
     console.press("#panel-audit", "Audit")
-    console.until_text("#panel-audit .verdict", "✗ The guarantee is not shown to hold", PATIENCE)
+    console.until_text("#panel-audit .verdict", "✗ The guarantee does not hold", PATIENCE)
     assert "k-anonymity" in console.text("#panel-audit table")
 
 

@@ -148,7 +148,10 @@ class Words(DataKind):
             raise GuaranteeError(verdict.failures)
         return CommonUse(sum(counts.values()), kept, len(counts) - len(kept), verdict)
 
-    def write(self, policy: Any, result: Any, out: Any, *, seed: Any = None, progress: Any = silent) -> None:
+    def write(
+        self, policy: Any, result: Any, out: Any, *, links: Any = None, seed: Any = None, progress: Any = silent
+    ) -> None:
+        del links
         columns = pa.table({"word": list(result.published), "persons": list(result.published.values())})
         write_columns(columns.schema, columns.to_batches(), out)
 
@@ -203,9 +206,11 @@ class Words(DataKind):
         holds = least >= model.asked and not false
         finding = {"model": model.label, "asked": model.asked, "achieved": least, "holds": least >= model.asked}
         faults = [{"kind": "false", "count": false, "reason": "counts are not true"}] if false else []
-        data = {"holds": holds, "findings": [finding], "faults": faults, "published_words": len(claimed)}
+        outcome: Any = "holds" if holds else "does not hold"
+        data = {"holds": holds, "outcome": outcome, "findings": [finding], "faults": faults}
+        data["published_words"] = len(claimed)
         return Verdict(
-            holds=holds,
+            outcome=outcome,
             failures="" if holds else f"usage of {model.asked} is {least}, {false} counts are not true",
             findings=[(model.label, str(model.asked), str(least), "yes" if finding["holds"] else "NO")],
             faults=[f"{fault['count']} {fault['reason']}" for fault in faults],
