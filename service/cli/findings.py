@@ -30,3 +30,16 @@ def say_attacks(linked: Linked | None, timing: Timing | None) -> None:
             f"of at least {timing.fewest} others could be meant, of {timing.median:g} in the median; nobody else for "
             f"{timing.nobody:.1%}"
         )
+
+
+def warn_of_attacks(linked: Linked | None, timing: Timing | None, advice: str) -> None:
+    """Warn where an attack on a stream leaves too few persons, as a report does."""
+    found = []
+    if linked is not None and linked.is_notable:
+        few = f"fewer than {linked.asked} persons" if linked.below else "nobody else"
+        share = linked.below or linked.identified or 0.0
+        found.append(f"tying the rows of a person together leaves {few} for {share:.1%} of the persons")
+    if timing is not None and timing.is_notable:
+        found.append(f"knowing when a person acted leaves nobody else for {timing.nobody:.1%} of the rows")
+    if found:
+        warn(f"warning: {'; '.join(found)}; {advice}")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from service.cli.evidence import Evidence, Sign, Signing, links_of
-from service.cli.findings import say_attacks
+from service.cli.findings import say_attacks, warn_of_attacks
 from service.cli.options import Overwrite, Report, ReportPage, Seed, warn_of_seed
 from service.cli.output import progress_bar, say, say_table, say_written, warn
 from service.cli.targets import check_targets
@@ -96,6 +96,7 @@ def _say(made: ReplayReport) -> None:
             f"{engine['pool']:.0f} without; {made.at_once or 0:.1%} of the released events left at once"
         )
     say_attacks(made.linked, made.timing)
+    warn_of_attacks(made.linked, made.timing, "no model of the policy promises anything about this")
     if made.workload_error is not None:
         say(f"workload error, median of random counting queries: {made.workload_error:.1%}")
     if made.delays:

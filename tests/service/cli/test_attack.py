@@ -83,6 +83,79 @@ def test_a_table_is_attacked_as_in_its_report(portcullis: Any, shop: Path) -> No
         assert ("gets more than the policy allows" in result.stderr) == bool(status)
 
 
+@pytest.fixture
+def few(portcullis: Any, visits: Path) -> Any:
+    """The same replayed by an engine that forgets people: all boxes of a person together often leave nobody else."""
+    policy = (visits / "policy.yaml").read_text().replace(COHORTS, "{algorithm: castle, k: 4, delta: 40}")
+    (visits / "policy.yaml").write_text(policy)
+    arguments = ("--policy", visits / "policy.yaml", "--out", visits / "safe.jsonl", "--links", visits / "links")
+    result = portcullis("replay", visits / "events.csv", *arguments, "--overwrite")
+    assert result.exit_code == 0, result.output
+    return visits
+
+
+def plain(text: str) -> str:
+    """What a wrong use is answered with, without its frame."""
+    return " ".join(text.replace("│", " ").split())
+
+
+def attack_stream(portcullis: Any, home: Path, *more: Any) -> Any:
+    files = ("--original", home / "events.csv", "--published", home / "safe.jsonl", "--links", home / "links")
+    return portcullis("attack", home / "policy.yaml", *files, *more)
+
+
+def test_an_attack_that_gets_far_without_a_condition_is_a_warning(portcullis: Any, few: Path) -> None:
+    result = attack_stream(portcullis, few)
+    assert result.exit_code == 0
+    assert "warning: tying the rows of a person together leaves fewer than 4 persons for" in result.stderr
+    assert "--fail-below makes this a failure" in result.stderr
+
+
+def test_an_attack_that_leaves_fewer_than_asked_is_status_1(portcullis: Any, few: Path) -> None:
+    for more in ((), ("--json",)):
+        result = attack_stream(portcullis, few, "--fail-below", 4, *more)
+        assert result.exit_code == 1
+        assert "an attack leaves fewer than 4 persons who could be meant: tying the rows of a person" in result.stderr
+        assert MARK not in result.output
+
+
+def test_an_attack_that_leaves_enough_is_done(portcullis: Any, visits: Path) -> None:
+    fewest = json.loads((visits / "report.json").read_text())["linked"]["fewest"]
+    result = attack_stream(portcullis, visits, "--fail-below", fewest)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert attack_stream(portcullis, visits, "--fail-below", fewest + 1).exit_code == 1
+
+
+def test_a_condition_that_nothing_was_tried_for_is_wrong_use(portcullis: Any, few: Path) -> None:
+    policy = (few / "policy.yaml").read_text().replace("person: id", "person: {row: true}")
+    (few / "policy.yaml").write_text(policy)
+    result = attack_stream(portcullis, few, "--fail-below", 4)
+    assert result.exit_code == 2
+    assert "nothing was attacked: every event is about another person" in plain(result.stderr)
+
+
+def test_a_table_has_its_conditions_in_the_policy(portcullis: Any, shop: Path) -> None:
+    files = ("--original", shop / "table.csv", "--published", shop / "x")
+    result = portcullis("attack", shop / "policy.yaml", *files, "--fail-below", 4)
+    assert result.exit_code == 2
+    assert "say in the policy how far attacks on a table may get" in plain(result.stderr)
+
+
+def test_a_table_is_attacked_with_the_links_of_its_owner(portcullis: Any, shop: Path) -> None:
+    """Persons with several rows, all alike but for their persons: without links, nobody can tell whose row is whose."""
+    header, *rows = table_text(40).splitlines()
+    # Ten rows of one person, and then one of each of the others.
+    alike = [",".join([row.split(",")[0], *rows[0].split(",")[1:]]) for row in [rows[0]] * 10 + rows[1:]]
+    (shop / "table.csv").write_text("\n".join([header, *alike]) + "\n")
+    (shop / "policy.yaml").write_text(POLICY.replace(", l: 2", ""))
+    arguments = ("--policy", shop / "policy.yaml", "--out", shop / "safe.csv", "--report", shop / "report.json")
+    result = portcullis("anonymize", shop / "table.csv", *arguments, "--links", shop / "links")
+    assert result.exit_code == 0, result.output
+    files = ("--original", shop / "table.csv", "--published", shop / "safe.csv")
+    found = attacked(portcullis, shop, *files, "--links", shop / "links")
+    assert (found["attacks"], found["certain"]) == (json.loads((shop / "report.json").read_text())["attacks"], 1)
+
+
 @pytest.mark.kafka
 @pytest.mark.parametrize("name", ["json", "avro", "protobuf"])
 def test_a_topic_is_attacked_with_its_input(
