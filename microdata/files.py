@@ -7,6 +7,7 @@ encoded columns stay in memory. Rows are counted from 1, without the header and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -163,9 +164,9 @@ def _refused(refusals: Refusals, source: str = "") -> DataError:
 
 
 def _checked(encoded: Encoded, name: str, on_refused: OnRefused) -> Encoded:
-    """The encoded rows, if the caller lets the refused ones pass and any are left."""
+    """The encoded rows, if the caller lets the rejected ones pass and any are left; the table counts these."""
     if len(encoded.refusals) and (on_refused == "stop" or not len(encoded.table)):
         raise _refused(encoded.refusals, f"{name}: ")
     if not len(encoded.table):
         raise DataError(f"{name}: there are no rows")
-    return encoded
+    return replace(encoded, table=replace(encoded.table, rejected=encoded.refusals.row_count))

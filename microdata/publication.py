@@ -63,8 +63,18 @@ class Publication:
 
     @property
     def suppressed(self) -> int:
-        """Number of rows that are not published."""
+        """Number of rows of the table that are not published."""
         return int((self.classes < 0).sum())
+
+    @property
+    def rejected(self) -> int:
+        """Number of rows that are not published because they fail validation: they are not even in the table."""
+        return self.table.rejected
+
+    @property
+    def given(self) -> int:
+        """Number of rows that were read: published, suppressed and rejected ones."""
+        return len(self.table) + self.rejected
 
     @property
     def loss(self) -> float:

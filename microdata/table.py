@@ -31,6 +31,8 @@ class Table:
     """Rows × sensitive attributes: the index of the value on its grid, or of the leaf."""
     public: pa.Table | None = None
     """Public columns, in the order of the schema."""
+    rejected: int = 0
+    """Rows of the file or frame that fail validation, so that they are not in the table."""
 
     def __post_init__(self) -> None:
         rows = len(self.persons)
@@ -69,6 +71,7 @@ class Table:
             np.concatenate([table.quasi for table in tables]),
             np.concatenate([table.sensitive for table in tables]),
             concat_public(publics) if publics else None,
+            sum(table.rejected for table in tables),
         )
 
 

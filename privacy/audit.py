@@ -81,7 +81,9 @@ class Audit:
     classes: int
     rows: int
     suppressed: int | None
-    """Rows of the original that are not published; None where there is no original."""
+    """Rows of the original table that are not published; None where there is no original."""
+    rejected: int | None
+    """Rows of the original file that fail validation, so that they are not in the table; None where there is none."""
     fewest_persons: int | None
     """Persons (as counted) of the smallest class."""
     largest_share: float | None
@@ -277,6 +279,7 @@ def _summary(
         classes=len(groups),
         rows=len(published),
         suppressed=None if original is None else len(original) - len(published),
+        rejected=None if original is None else original.rejected,
         fewest_persons=int(groups.persons.min()) if len(groups) else None,
         largest_share=None if persons == "rows" or not len(groups) else min(float(shares.max()), 1.0),
         loss=None if published.show == "mean" else table_loss(published.boxes, groups.rows),

@@ -49,7 +49,8 @@ from service.report import (
     Delays,
     Linked,
     Point,
-    Refused,
+    Rejected,
+    Rejection,
     ReplayReport,
     Result,
     Spreads,
@@ -360,7 +361,11 @@ class Replay:
     def report(self, seconds: float) -> ReplayReport:
         """What was asked and what came of it; that it holds, since whatever the gate refuses ends the replay."""
         tally, totals, achieved = self.tally, self.tally.totals, self._gate.achieved
-        decided = totals["released"] + totals["suppressed"]
+        decided, rejected = totals["released"] + totals["suppressed"], self.refused.total()
+        given = totals["events"] + rejected
+        reasons = [
+            Rejection(field=name, reason=reason.code, rows=rows) for (name, reason), rows in self.refused.items()
+        ]
         return ReplayReport(
             name=self.policy.name,
             fingerprint=self.policy.fingerprint(),
@@ -370,10 +375,8 @@ class Replay:
             holds=True,
             repeatable=self.seed is not None,
             seconds=round(seconds, 3),
-            events=totals["events"],
-            refused=[
-                Refused(field=name, reason=reason.code, rows=rows) for (name, reason), rows in self.refused.items()
-            ],
+            events=given,
+            rejected=Rejected.of(rejected, given, reasons, self.policy.rejected.warn_above),
             released=totals["released"],
             suppressed=totals["suppressed"],
             suppressed_share=totals["suppressed"] / max(decided, 1),

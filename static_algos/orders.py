@@ -20,6 +20,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -144,7 +145,7 @@ def reordered(table: Table, order: Order) -> Table:
     old = table.schema
     quasi, weights = [old.quasi[column] for column in order], [old.weights[column] for column in order]
     schema = Schema(old.person, tuple(quasi), old.sensitive, old.public, tuple(weights))
-    return Table(schema, table.persons, table.quasi[:, list(order)], table.sensitive, table.public)
+    return replace(table, schema=schema, quasi=table.quasi[:, list(order)])
 
 
 def crossed(one: Order, other: Order, begin: int, end: int) -> Order:

@@ -65,6 +65,13 @@ class RatingsReading:
     refused: tuple[RefusedRatings, ...]
     unrated: int
     """Rows without any rating: they say nothing."""
+    rows: int
+    """Rows of the file."""
+
+    @property
+    def rejected(self) -> int:
+        """Rows that fail validation: a row is taken or rejected as a whole."""
+        return len(set().union(*(one.rows for one in self.refused)))
 
     def describe(self) -> str:
         """One line for each field and reason."""
@@ -82,6 +89,8 @@ class _Found:
     rows: list[NDArray[np.int64]] = field(default_factory=list)
     refused: dict[tuple[str, str, str], list[int]] = field(default_factory=dict)
     unrated: int = 0
+    read: int = 0
+    """Rows of the file."""
 
     def add(
         self, persons: NDArray[np.int64], items: NDArray[np.int64], values: NDArray[Any], rows: NDArray[np.int64]
@@ -125,7 +134,7 @@ def read_ratings(
             raise DataError(reason, fields=[(one.field, str(one)) for one in refused])
         if not len(ratings):
             raise DataError("there are no ratings")
-    return RatingsReading(ratings, refused, found.unrated)
+    return RatingsReading(ratings, refused, found.unrated, found.read)
 
 
 def write_ratings(
@@ -163,6 +172,7 @@ def _read_long(path: Path, schema: RatingSchema, found: _Found, formulas: Formul
     fields = records.fields()
     for part in read_batches(path, records, on_refused="drop", progress=progress):
         refusals = part.refusals
+        found.read += len(part.rows) + refusals.row_count
         for index in np.unique(refusals.fields).tolist():
             own = refusals.fields == index
             name = fields[index] if index >= 0 else _RECORD
@@ -220,6 +230,7 @@ def _read_wide(path: Path, schema: RatingSchema, found: _Found, progress: Progre
             found.add(persons[taken], np.full(int(taken.sum()), code), codes[taken] + 1, rows[taken])
         found.unrated += int((~rated).sum())
         done += len(rows)
+        found.read += len(rows) + len(misshapen)
         progress("read", done, max(done, round(done / share) if share else done))
     if not done:
         raise DataError("there are no rows")

@@ -47,6 +47,8 @@ class RatingAudit:
     suppressed: int
     """Ratings that were not published."""
     compared: Compared
+    rejected: int = 0
+    """Rows of the original file that fail validation; who reads the file counts them."""
 
     @property
     def outcome(self) -> Outcome:

@@ -36,7 +36,7 @@ _TABLES: dict[str, dict[str, Any]] = {
 _REPORT = {
     "name": "adult",
     "holds": True,
-    "rows": {"given": 2000, "published": 2000, "suppressed": 0},
+    "rows": {"given": 2000, "published": 1980, "suppressed": 8, "rejected": {"rows": 12, "share": 0.006}},
     "results": [{"model": "k-anonymity", "asked": 5, "achieved": 6, "holds": True, "failing": 0}],
     "loss": {"mean": 0.32},
 }

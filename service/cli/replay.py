@@ -16,7 +16,7 @@ from service.cli.targets import check_targets
 from service.evidence import gather_replay
 from service.policy import load_policy
 from service.replay import Replay, replay_file
-from service.report import ReplayReport, replay_html
+from service.report import ReplayReport, rejected_sentence, replay_html
 
 
 def replay(
@@ -77,15 +77,19 @@ def _say(made: ReplayReport) -> None:
         (one.model, f"{one.asked:g}", "–" if one.achieved is None else f"{one.achieved:.4g}") for one in made.guarantees
     ]
     say_table(("model", "asked", "achieved"), rows)
-    for refused in made.refused:
-        warn(f"warning: {refused.rows} events were refused: {refused.field}, {refused.reason}")
+    if made.rejected.rows:
+        reasons = [f"{one.field}: {one.reason} in {one.rows} events" for one in made.rejected.reasons]
+        warn("\n".join([f"warning: {rejected_sentence(made.rejected, made.events, 'events')}", *reasons]))
     reused = f" ({made.reused} rows with boxes published before)" if made.reused else ""
     if made.loss is None:
-        say(f"no event was released: all {made.suppressed} were suppressed, too few persons came within the delay")
+        say(
+            f"no event was released: all {made.suppressed} were suppressed, too few persons came within the delay; "
+            f"{made.rejected.rows} rejected"
+        )
     else:
         say(
             f"{made.released} of {made.events} events released in {made.clusters} clusters{reused}, {made.suppressed} "
-            f"suppressed; loss {made.loss:.4f} (0 nothing lost, 1 all)"
+            f"suppressed, {made.rejected.rows} rejected; loss {made.loss:.4f} (0 nothing lost, 1 all)"
         )
     if made.largest_share is not None:
         say(f"largest share of one person in a cluster: {made.largest_share:.1%}")

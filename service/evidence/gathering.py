@@ -18,11 +18,11 @@ from service.evidence.filing import file_digest, filed
 from service.policy import Policy
 
 _OF_TABLES = (
-    *("rows", "results", "measured", "loss", "show", "squared_error", "sizes", "utility", "risk"),
+    *("rows", "counts", "results", "measured", "loss", "show", "squared_error", "sizes", "utility", "risk"),
     *("attacks", "tried", "population", "beside", "queries"),
 )
 _OF_REPLAYS = (
-    *("events", "refused", "released", "suppressed", "suppressed_share", "clusters", "reused", "guarantees"),
+    *("events", "rejected", "released", "suppressed", "suppressed_share", "clusters", "reused", "guarantees"),
     *("largest_share", "at_once", "linked", "timing", "loss", "show", "squared_error", "workload_error", "delays"),
 )
 _ASSUMED = (

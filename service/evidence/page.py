@@ -14,8 +14,8 @@ from service.evidence.filing import kind_of
 from service.report import Linked, Timing, linked_sentence, timing_sentence
 from service.report.figures import card, facts, number, parts, percent
 from service.report.page import attacks_card, group, page, tried_card, verdict_block
-from service.report.sections import Exposed, Trial
-from service.report.verdict import FAR, Line, Mark, Verdict, gain, named, worst_attack
+from service.report.sections import Exposed, Rejected, Trial
+from service.report.verdict import FAR, Line, Mark, Verdict, gain, named, rejected_lines, worst_attack
 
 _KINDS = {"table": "a published table", "replay": "a replay of events", "topic": "a stretch of an output topic"}
 _NEEDS = {
@@ -48,7 +48,7 @@ def _verdict(evidence: Mapping[str, Any]) -> Verdict:
     mark, says, guarantee = _guarantee(evidence)
     lines = [Line(mark, "Guarantee", guarantee), *_published(evidence), *_attacked(evidence), _checked(evidence)]
     if mark == "good" and any(line.mark != "good" for line in lines):
-        return Verdict("look", f"{says}, and something below is worth a look", tuple(lines))
+        return Verdict("look", f"{says}; look at the marked lines", tuple(lines))
     return Verdict(mark, says, tuple(lines))
 
 
@@ -102,14 +102,18 @@ def _published(evidence: Mapping[str, Any]) -> Iterator[Line]:
     found, reported = filed["audited"], filed.get("reported", {})
     loss = "" if found.get("loss") is None else f" {percent(found['loss'])} of the detail was given up."
     left = f"{number(found.get('rows', 0))} rows in {number(found.get('classes', 0))} classes."
+    if "ratings" in found:
+        left = f"{number(found['ratings'])} ratings of {number(found.get('persons'))} persons."
     match kind_of(evidence):
         case "table":
             rows = reported.get("rows", {})
-            given = f" {number(rows['suppressed'])} of {number(rows['given'])} rows were left out." if rows else ""
+            given = f" {number(rows['suppressed'])} of {number(rows['given'])} rows were suppressed." if rows else ""
             yield Line("good", "Published", left + given + loss)
+            yield from _rejected(rows or reported.get("counts", {}), "given", "rows")
         case "replay":
             given = f" Of {number(reported['events'])} events {number(reported['suppressed'])} were suppressed."
             yield Line("good", "Published", left + given + loss)
+            yield from _rejected(reported, "events", "events")
         case _:
             stretch = filed["stretch"]
             between = f" They left between {_moment(stretch['first_ms'])} and {_moment(stretch['last_ms'])}."
@@ -117,6 +121,12 @@ def _published(evidence: Mapping[str, Any]) -> Iterator[Line]:
             before = filed["before"]
             told = f"Goes on where {before['file']} ended." if before else "The beginning of its chain."
             yield Line("good", "Before it", told)
+
+
+def _rejected(counted: Mapping[str, Any], given: str, what: str) -> Iterator[Line]:
+    """Rows that fail validation, in the words of a report."""
+    if "rejected" in counted:
+        yield from rejected_lines(Rejected.model_validate(counted["rejected"]), counted[given], what)
 
 
 def _attacked(evidence: Mapping[str, Any]) -> Iterator[Line]:

@@ -190,6 +190,17 @@ class AttackSection(Section):
     most: Finite = Field(ge=0, le=1, description="share of the rows on which it may succeed, or what it may add")
 
 
+class RejectedSection(Section):
+    """Rows and events that fail validation."""
+
+    warn_above: Finite = Field(
+        0.01,
+        ge=0,
+        le=1,
+        description="share of the rows or events above which reports warn of rejected ones",
+    )
+
+
 class PolicyFile(Section):
     """A policy as it is written; `service.policy.Policy` is the policy as it is used."""
 
@@ -204,6 +215,7 @@ class PolicyFile(Section):
     )
     stream: StreamSection | None = None
     table: TableSection = TableSection()
+    rejected: RejectedSection = RejectedSection()
     purposes: dict[Name, PurposeSection] = Field(
         default_factory=dict, max_length=1_000, description="what tables are asked for, and by whom; one is chosen"
     )

@@ -14,7 +14,7 @@ from microdata import InfeasibleError, SchemaError, Show, Words, missing_extensi
 from service.codec import Format, Route
 from service.policy.data import Beside, DataKind, Outside, kind_of, policy_file
 from service.policy.errors import PolicyError, PolicyProblem, dotted, shown, unknown_name
-from service.policy.file import AttackSection, ReleasesSection, StreamSection, TableSection
+from service.policy.file import AttackSection, RejectedSection, ReleasesSection, StreamSection, TableSection
 from service.policy.fingerprint import fingerprint
 from service.policy.formats import format_of
 from service.policy.purposes import choose, completed, guarantee_for
@@ -52,6 +52,8 @@ class Policy:
     """On which share of the rows of a table each attack may succeed."""
     format: Format = field(default_factory=Format)
     """How the records of a stream's topics are written."""
+    rejected: RejectedSection = field(default_factory=RejectedSection)
+    """When reports warn of rows that fail validation."""
 
     @property
     def show(self) -> Show:
@@ -185,6 +187,7 @@ def parse_policy(
         file.releases,
         {name: one.most if isinstance(one, AttackSection) else one for name, one in file.attacks.items()},
         topics,
+        file.rejected,
     )
     problems.extend(_contradictions(policy))
     if problems:

@@ -11,7 +11,7 @@ from service.report.outside import beside, population_of, tried
 from service.report.page import report_html
 from service.report.replay_page import replay_html
 from service.report.replay_sections import DelayBin, Delays, Point, ReplayReport
-from service.report.sections import Asked, Refused, Result, TableReport
+from service.report.sections import Asked, Rejected, Rejection, Result, TableReport
 from service.report.stream_attacks import (
     Attacked,
     Linked,
@@ -21,6 +21,7 @@ from service.report.stream_attacks import (
     timing_of,
     timing_sentence,
 )
+from service.report.verdict import rejected_sentence
 
 __all__ = [
     "Asked",
@@ -30,7 +31,8 @@ __all__ = [
     "Delays",
     "Linked",
     "Point",
-    "Refused",
+    "Rejected",
+    "Rejection",
     "ReplayReport",
     "Result",
     "Spreads",
@@ -47,6 +49,7 @@ __all__ = [
     "measures",
     "needs_control",
     "population_of",
+    "rejected_sentence",
     "replay_html",
     "report_html",
     "sizes_of",

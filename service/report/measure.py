@@ -54,7 +54,7 @@ from service.report.sections import (
     Loss,
     Measure,
     QueryError,
-    Refused,
+    Rejected,
     Result,
     Risk,
     RiskFigures,
@@ -88,10 +88,13 @@ def table_report(
     name: str | None = None,
     fingerprint: str | None = None,
     audited: Audit | None = None,
-    refused: Sequence[Refused] = (),
+    rejected: Rejected | None = None,
     repeatable: bool = False,
 ) -> TableReport:
-    """Everything there is to say about a publication, free of quasi-identifiers' values and persons."""
+    """Everything there is to say about a publication, free of quasi-identifiers' values and persons.
+
+    `rejected` says why rows were rejected; left out, they are counted, and the verdict warns if there are any.
+    """
     table = publication.table
     groups = Groups.of(table.schema, table.persons, table.sensitive, publication.classes, len(publication.boxes))
     audited = audited or audit(table, publication, models)
@@ -102,7 +105,7 @@ def table_report(
         holds=audited.holds,
         seconds=round(seconds, 3),
         repeatable=repeatable,
-        rows=_rows(publication, refused),
+        rows=_rows(publication, rejected),
         results=_results(audited, models),
         measured=measures(table.schema, groups),
         loss=loss_of(publication),
@@ -120,14 +123,15 @@ def table_report(
     )
 
 
-def _rows(publication: Publication, refused: Sequence[Refused]) -> Rows:
-    given = len(publication.table)
+def _rows(publication: Publication, rejected: Rejected | None) -> Rows:
+    rejected = rejected or Rejected.of(publication.rejected, publication.given, (), 0.0)
+    given = len(publication.table) + rejected.rows
     return Rows(
         given=given,
-        published=given - publication.suppressed,
+        published=len(publication.table) - publication.suppressed,
         suppressed=publication.suppressed,
         suppressed_share=publication.suppressed / given if given else 0.0,
-        refused=list(refused),
+        rejected=rejected,
     )
 
 

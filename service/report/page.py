@@ -35,7 +35,7 @@ from service.report.sections import (
     Measure,
     Population,
     QueryError,
-    Refused,
+    Rejected,
     Result,
     Risk,
     Sizes,
@@ -66,7 +66,7 @@ def report_html(report: TableReport) -> str:
         risk_card(report.risk),
         queries_card(report.queries),
         *([learnt_card(report.learnt)] if report.learnt else []),
-        *([refused_card(report.rows.refused)] if report.rows.refused else []),
+        *([rejected_card(report.rows.rejected)] if report.rows.rejected.rows else []),
         details_card(report.asked, report.details),
     ]
     head = header(report, title) + verdict_block(table_verdict(report))
@@ -127,6 +127,7 @@ def tiles(report: TableReport) -> str:
         [
             tile(number(rows.published), "rows published", f"of {number(rows.given)}"),
             tile(percent(rows.suppressed_share), "suppressed", f"{number(rows.suppressed)} rows"),
+            tile(percent(rows.rejected.share), "rejected", f"{number(rows.rejected.rows)} rows"),
             tile(
                 number(report.sizes.classes if report.sizes else 0),
                 "classes",
@@ -387,11 +388,14 @@ def queries_card(queries: QueryError) -> str:
     return card("Query error", asked, bars(lines))
 
 
-def refused_card(refused: list[Refused]) -> str:
-    """Rows that were not read."""
-    lines = [(one.field, one.reason, number(one.rows)) for one in refused]
+def rejected_card(rejected: Rejected) -> str:
+    """Rows that fail validation."""
+    lines = [(one.field, one.reason, number(one.rows)) for one in rejected.reasons]
     return card(
-        "Refused rows", "They do not fit the schema and are not published.", facts(("field", "reason", "rows"), lines)
+        "Rejected rows",
+        f"{number(rejected.rows)} rows fail validation and are not published. A row that is wrong in several fields "
+        "counts for each of them.",
+        facts(("field", "reason", "rows"), lines),
     )
 
 

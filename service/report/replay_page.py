@@ -12,7 +12,7 @@ from service.report.page import (
     group,
     header,
     page,
-    refused_card,
+    rejected_card,
     results_card,
     spreads_card,
     squares_card,
@@ -38,7 +38,7 @@ def replay_html(report: ReplayReport) -> str:
         outcome_card(report),
         *([over_time("Suppressed over time", SUPPRESSED, points, _suppressed)] if report.suppressed else []),
         *([over_time("Reuse over time", REUSED, points, _reused)] if report.reused else []),
-        *([refused_card(report.refused)] if report.refused else []),
+        *([rejected_card(report.rejected)] if report.rejected.rows else []),
         details_card(report.asked, report.engine),
     ]
     head = header(report, title) + verdict_block(replay_verdict(report))
@@ -60,6 +60,7 @@ def tiles(report: ReplayReport) -> str:
         [
             tile(number(report.released), "events released", f"of {number(report.events)}"),
             tile(percent(report.suppressed_share), "suppressed", f"{number(report.suppressed)} events"),
+            tile(percent(report.rejected.share), "rejected", f"{number(report.rejected.rows)} events"),
             tile(number(report.clusters), "clusters"),
             tile("–" if report.loss is None else percent(report.loss), "mean loss"),
             tile("–" if report.largest_share is None else percent(report.largest_share), "largest share", SHARE),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from microdata import Show
-from service.report.sections import Asked, Refused, Result, Section, Spread, SquaredLoss
+from service.report.sections import Asked, Rejected, Result, Section, Spread, SquaredLoss
 from service.report.stream_attacks import Linked, Timing
 
 
@@ -28,7 +28,7 @@ class DelayBin(Section):
 
 
 class Delays(Section):
-    """How many further events came before one left; refused ones count."""
+    """How many further events came before one left; rejected ones count."""
 
     p50: int
     p99: int
@@ -45,8 +45,8 @@ class ReplayReport(Section):
     holds: bool
     repeatable: bool = Field(description="made with a seed: for experiments, not for release")
     seconds: float
-    events: int
-    refused: list[Refused]
+    events: int = Field(description="that were given: each is released, suppressed or rejected")
+    rejected: Rejected
     released: int
     suppressed: int
     suppressed_share: float

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,22 +24,53 @@ class Asked(Section):
     parameters: dict[str, Any]
 
 
-class Refused(Section):
-    """Rows that were not read, by field and reason."""
+class Rejection(Section):
+    """Rows that fail validation because of one field, for one reason."""
 
     field: str
     reason: str
     rows: int
 
 
+class Rejected(Section):
+    """Rows that fail validation, so that they are not published."""
+
+    rows: int
+    share: float = Field(description="of the rows that were given")
+    warn_above: float = Field(description="share above which the policy wants a warning")
+    reasons: list[Rejection] = Field(
+        description="by field and reason; a row with several wrong fields counts for each of them, an event of a "
+        "stream for the first"
+    )
+
+    @classmethod
+    def of(cls, rows: int, given: int, reasons: Sequence[Rejection], warn_above: float) -> Self:
+        """So many of the given rows."""
+        most_first = sorted(reasons, key=lambda one: (-one.rows, one.field, one.reason))
+        return cls(rows=rows, share=rows / given if given else 0.0, warn_above=warn_above, reasons=most_first)
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether they are more than the policy puts up with."""
+        return self.share > self.warn_above
+
+    @property
+    def fields(self) -> list[tuple[str, int]]:
+        """The fields that are wrong, with the rows that each one cost, the most first."""
+        costs: Counter[str] = Counter()
+        for one in self.reasons:
+            costs[one.field] += one.rows
+        return costs.most_common()
+
+
 class Rows(Section):
-    """What became of the rows."""
+    """What became of the rows: each one that was given is published, suppressed or rejected."""
 
     given: int
     published: int
     suppressed: int
-    suppressed_share: float
-    refused: list[Refused] = []
+    suppressed_share: float = Field(description="of the rows that were given")
+    rejected: Rejected
 
 
 class Result(Section):

@@ -11,7 +11,7 @@ from typing import Literal
 
 from service.report.figures import number, percent
 from service.report.replay_sections import ReplayReport
-from service.report.sections import AttributeLoss, CountsBeside, Exposed, Loss, Result, TableReport, Trial
+from service.report.sections import AttributeLoss, CountsBeside, Exposed, Loss, Rejected, Result, TableReport, Trial
 
 Mark = Literal["good", "look", "bad"]
 FAR = 0.2
@@ -72,10 +72,11 @@ def table_verdict(report: TableReport) -> Verdict:
     """Of a table."""
     worst = worst_attack(report.attacks)
     lines = [
-        _guarantee(report.results, holds=report.holds),
+        guarantee_line(report.results, holds=report.holds),
         *([_attacked(worst)] if worst else []),
         *_controlled(report.tried),
         *_counts(report.beside),
+        *rejected_lines(report.rows.rejected, report.rows.given, "rows"),
         _lost(report),
         _change(list(_changes(report, worst))),
     ]
@@ -85,9 +86,10 @@ def table_verdict(report: TableReport) -> Verdict:
 def replay_verdict(report: ReplayReport) -> Verdict:
     """Of a stream."""
     lines = [
-        _guarantee(report.guarantees, holds=report.holds),
+        guarantee_line(report.guarantees, holds=report.holds),
         *_linked(report),
         *_timed(report),
+        *rejected_lines(report.rejected, report.events, "events"),
         _lost_of_stream(report),
     ]
     return Verdict.of([*lines, _change(list(_changes_of_stream(report)))], repeatable=report.repeatable)
@@ -108,7 +110,24 @@ def named(attack: Exposed) -> str:
     return f"{attack.attack} of {attack.attribute}" if attack.attribute else attack.attack
 
 
-def _guarantee(results: Sequence[Result], *, holds: bool) -> Line:
+def rejected_lines(rejected: Rejected, given: int, what: str) -> Iterator[Line]:
+    """Rows that fail validation, and the fields that cost them."""
+    if rejected.rows:
+        mark: Mark = "look" if rejected.is_notable else "good"
+        yield Line(mark, "Rejected", rejected_sentence(rejected, given, what))
+
+
+def rejected_sentence(rejected: Rejected, given: int, what: str) -> str:
+    """How many of the given rows or events were rejected, and which fields cost them."""
+    fields = ", ".join(f"{name} {number(rows)}" for name, rows in rejected.fields)
+    return (
+        f"{number(rejected.rows)} of {number(given)} {what} ({percent(rejected.share)}) were rejected and are not "
+        f"published{f'; by field: {fields}' if fields else ''}. The policy warns above {percent(rejected.warn_above)}."
+    )
+
+
+def guarantee_line(results: Sequence[Result], *, holds: bool) -> Line:
+    """Whether every model is met."""
     if holds:
         met = "; ".join(f"{one.model} {number(one.achieved)} (asked: {number(one.asked)})" for one in results)
         return Line("good", "Guarantee", f"Met in every class: {met}.")
@@ -160,7 +179,8 @@ def _lost(report: TableReport) -> Line:
     said = [f"{percent(report.loss.mean)} of the detail"]
     if most is not None:
         said[0] += f", most in {most.name} ({percent(most.loss)})"
-    said.append(f"{number(rows.suppressed)} of {number(rows.given)} rows" if rows.suppressed else "no row is left out")
+    suppressed = f"{number(rows.suppressed)} of {number(rows.given)} rows are suppressed"
+    said.append(suppressed if rows.suppressed else "no row is suppressed")
     if error is not None:
         said.append(f"half of the random counts are off by {percent(error)} or more")
     much = report.loss.mean > MUCH_LOST or rows.suppressed_share > MUCH_SUPPRESSED
@@ -176,6 +196,7 @@ def _changes(report: TableReport, worst: Exposed | None) -> Iterator[str]:
     if not report.holds:
         yield "Anonymize it again, and have it audited before it is written."
         return
+    yield from _accept_more(report.rows.rejected)
     if worst is not None and gain(worst) > FAR:
         yield f"Against {named(worst)}: ask for {_HELPS[worst.attack]}."
     if any(_told_by_counts(one) > TOLD for one in report.beside):
@@ -188,6 +209,13 @@ def _changes(report: TableReport, worst: Exposed | None) -> Iterator[str]:
             yield f"{one.name} tells hardly anything any more: without it, others could be finer."
     if report.rows.suppressed_share > MUCH_SUPPRESSED:
         yield "Suppressed rows would stay with coarser columns, fewer of them, or a smaller k."
+
+
+def _accept_more(rejected: Rejected) -> Iterator[str]:
+    """What would let more rows pass the validation."""
+    if rejected.is_notable:
+        names = ", ".join(name for name, _ in rejected.fields)
+        yield f"Correct the data, or extend the domain or hierarchy in the policy: {names}."
 
 
 def best_raise(loss: Loss) -> AttributeLoss | None:
@@ -243,7 +271,11 @@ def _timed(report: ReplayReport) -> Iterator[Line]:
 
 def _lost_of_stream(report: ReplayReport) -> Line:
     said = [] if report.loss is None else [f"{percent(report.loss)} of the detail"]
-    said.append(f"{percent(report.suppressed_share)} of the events" if report.suppressed else "no event is left out")
+    said.append(
+        f"{percent(report.suppressed_share)} of the events are suppressed"
+        if report.suppressed
+        else "no event is suppressed"
+    )
     if report.delays is not None:
         said.append(f"half of the events wait for {number(report.delays.p50)} further ones or more")
     if report.workload_error is not None:
@@ -253,6 +285,7 @@ def _lost_of_stream(report: ReplayReport) -> Line:
 
 
 def _changes_of_stream(report: ReplayReport) -> Iterator[str]:
+    yield from _accept_more(report.rejected)
     if report.linked is not None and (report.linked.identified or 0.0) > 0:
         yield "Persons come back and can be told apart over time: use cohorts, which keep k over time."
     if report.timing is not None and report.timing.is_notable:

@@ -83,9 +83,11 @@ def test_refused_events_are_left_out_and_counted(portcullis: Any, events: Any) -
     result = replayed(portcullis, events, "--report", events / "report.json")
     assert result.exit_code == 0
     report = json.loads((events / "report.json").read_text())
-    assert [(one["field"], one["rows"]) for one in report["refused"]] == [("age", 1)]
-    assert (report["events"], report["released"] + report["suppressed"]) == (89, 89)
-    assert "1 events were refused: age" in result.stderr
+    rejected = report["rejected"]
+    assert [(one["field"], one["rows"]) for one in rejected["reasons"]] == [("age", 1)]
+    assert (report["events"], report["released"] + report["suppressed"], rejected["rows"]) == (90, 89, 1)
+    assert "1 of 90 events (1.1 %) were rejected and are not published; by field: age 1" in result.stderr
+    assert "1 rejected" in result.stdout
     assert MARK not in result.output
 
 
@@ -97,8 +99,9 @@ def test_refused_lines_pass_like_any_other(portcullis: Any, events: Any, guarant
     result = replayed(portcullis, events, "--report", events / "report.json")
     assert result.exit_code == 0, result.output
     report = json.loads((events / "report.json").read_text())
-    assert sum(one["rows"] for one in report["refused"]) == 500
+    assert sum(one["rows"] for one in report["rejected"]["reasons"]) == report["rejected"]["rows"] == 500
     assert report["released"] + report["suppressed"] == 90
+    assert report["events"] == 590
     assert 0 < report["delays"]["max"] <= 40
 
 
@@ -203,7 +206,7 @@ def test_the_report_as_a_page(portcullis: Any, events: Any) -> None:
     result = replayed(portcullis, events, "--html", events / "report.html", policy="castle.yaml")
     assert result.exit_code == 0, result.output
     page = (events / "report.html").read_text()
-    for title in ("Asked and achieved", "Loss over time", "Delay", "What became", "Reuse over time", "Refused rows"):
+    for title in ("Asked and achieved", "Loss over time", "Delay", "What became", "Reuse over time", "Rejected rows"):
         assert f"<h2>{title}" in page
     assert "<script" not in page
     assert "http" not in page

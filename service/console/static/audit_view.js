@@ -59,10 +59,10 @@ const where = (number_, { classes }) =>
 
 /** Numbers that have a sentence of their own. */
 const TOLD = {
-  rows: ({ rows, suppressed }) => [
+  rows: ({ rows, suppressed, rejected }) => [
     number(rows),
     "rows published",
-    (suppressed ?? null) === null ? "" : `${number(suppressed)} suppressed`,
+    (suppressed ?? null) === null ? "" : `${number(suppressed)} suppressed, ${number(rejected)} rejected`,
   ],
   classes: ({ classes }) => [number(classes), "classes", ""],
   loss: ({ loss }) => [percent(loss), "mean loss", ""],
@@ -77,7 +77,7 @@ const TOLD = {
     "of the rows of one class",
   ],
 };
-const TOLD_ELSEWHERE = new Set(["suppressed"]);
+const TOLD_ELSEWHERE = new Set(["suppressed", "rejected"]);
 
 /** What else an audit measures, whatever kind of data it is about: every other number under its own name. */
 const facts = (report) => [

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from service.kinds.ratings.report import Attack, Counts, GroupSizes, KeptItems, RatingsReport, UtilityFigures
 from service.report.figures import Bar, bars, card, facts, histogram, number, percent, tile
-from service.report.page import details_card, group, header, page, refused_card, results_card
+from service.report.page import details_card, group, header, page, rejected_card, results_card, verdict_block
+from service.report.verdict import Verdict, guarantee_line, rejected_lines
 
 
 def report_html(report: RatingsReport) -> str:
@@ -18,10 +19,21 @@ def report_html(report: RatingsReport) -> str:
         curve_card(report.curve),
         recommender_card(report.utility),
         utility_card(report.utility),
-        *([refused_card(report.counts.refused)] if report.counts.refused else []),
+        *([rejected_card(report.counts.rejected)] if report.counts.rejected.rows else []),
         details_card(report.asked, {"fingerprint": report.fingerprint}),
     ]
-    return page(title, header(report, title) + tiles(report) + group("cards", cards))
+    head = header(report, title) + verdict_block(_verdict(report))
+    return page(title, head + tiles(report) + group("cards", cards))
+
+
+def _verdict(report: RatingsReport) -> Verdict:
+    """Whether the guarantee is met, and for how many rows."""
+    counts = report.counts
+    lines = [
+        guarantee_line(report.results, holds=report.holds),
+        *rejected_lines(counts.rejected, counts.given, "rows"),
+    ]
+    return Verdict.of(lines, repeatable=report.repeatable)
 
 
 def tiles(report: RatingsReport) -> str:
@@ -36,6 +48,7 @@ def tiles(report: RatingsReport) -> str:
             tile(
                 percent(counts.suppressed / max(counts.ratings, 1)), "left out", f"{number(counts.suppressed)} ratings"
             ),
+            tile(percent(counts.rejected.share), "rejected", f"{number(counts.rejected.rows)} rows"),
             _groups_tile(report.groups),
             tile(
                 percent(worst.after.singled_out),

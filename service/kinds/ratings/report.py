@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from privacy.ratings import Linked, preference_attack
 from service.kinds.ratings.tables import AnonymizedRatings
 from service.policy import Policy
-from service.report import Asked, Refused, Result
+from service.report import Asked, Rejected, Result
 from static_algos.ratings import RatingsPublication, utility
 
 ATTACKS = (2, 4, 8)
@@ -42,7 +42,8 @@ class Counts(Part):
     invented: int
     sensitive: int = Field(description="sensitive ratings, published as they are")
     distortion: float = Field(description="all differences over all ratings, a missing one counted as 0")
-    refused: list[Refused] = []
+    given: int = Field(description="rows of the file")
+    rejected: Rejected
 
 
 class GroupBin(Part):
@@ -163,7 +164,8 @@ def _counts(result: AnonymizedRatings) -> Counts:
         invented=changes.invented,
         sensitive=len(publication.recoded.sensitive.values),
         distortion=changes.distortion / max(int(original.open.values.sum(dtype=np.int64)), 1),
-        refused=[Refused(field=one.field, reason=one.code, rows=len(one.rows)) for one in result.reading.refused],
+        given=result.reading.rows,
+        rejected=result.rejected,
     )
 
 

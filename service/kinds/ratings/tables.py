@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from microdata import GuaranteeError, InfeasibleError, Progress, silent
@@ -13,6 +13,7 @@ from service.policy import Policy, PolicyProblem
 from service.policy.data import Refused, Verdict
 from service.policy.policy import at_parameter
 from service.problems import Place, ProblemError
+from service.report import Rejected, Rejection, rejected_sentence
 from static_algos.ratings import RatingsPublication
 
 _COMPARED = {
@@ -33,6 +34,14 @@ class AnonymizedRatings:
     audit: RatingAudit
     exact: bool
     """Whether it also stops somebody who knows ratings exactly."""
+    warn_above: float
+    """Share of rejected rows above which the policy wants a warning."""
+
+    @property
+    def rejected(self) -> Rejected:
+        """Rows that fail validation."""
+        reasons = [Rejection(field=one.field, reason=one.code, rows=len(one.rows)) for one in self.reading.refused]
+        return Rejected.of(self.reading.rejected, self.reading.rows, reasons, self.warn_above)
 
     @property
     def rows(self) -> int:
@@ -44,7 +53,8 @@ class AnonymizedRatings:
         """What was left out, and what is not promised."""
         found = []
         if self.reading.refused:
-            found.append(f"refused rows were left out\n{self.reading.describe()}")
+            sentence = rejected_sentence(self.rejected, self.reading.rows, "rows")
+            found.append(f"{sentence}\n{self.reading.describe()}")
         if self.publication.withheld:
             found.append(f"{self.publication.withheld} persons share no item with their group and are not published")
         if not self.exact:
@@ -82,9 +92,10 @@ def anonymize_ratings(
     publication = algorithm.anonymize(reading.ratings, seed=seed, progress=progress)
     invents = algorithm.parameters.null_policy == "majority"
     result = audit_ratings(reading.ratings, publication.released, policy.models(), may_invent=invents)
+    result = replace(result, rejected=reading.rejected)
     if not result.holds:
         raise GuaranteeError(f"the publication failed its own audit and is not written: {failures(result)}")
-    return AnonymizedRatings(publication, reading, result, stops_exact(policy))
+    return AnonymizedRatings(publication, reading, result, stops_exact(policy), policy.rejected.warn_above)
 
 
 def audit_published(policy: Policy, published: Path, basis: Mapping[str, Path], *, progress: Progress) -> Verdict:
@@ -92,7 +103,8 @@ def audit_published(policy: Policy, published: Path, basis: Mapping[str, Path], 
     if "original" not in basis:
         place = Place(path="original", reason="is missing; ratings are audited against their original")
         raise ProblemError("bad-upload", "The audit needs the original table.", [place])
-    original = _read(policy, basis["original"], progress).ratings
+    reading = _read(policy, basis["original"], progress)
+    original = reading.ratings
     seen = read_ratings(published, policy.schema, formulas=policy.table.formulas, progress=progress).ratings
     invents, expected = False, None
     if policy.kind == "table":
@@ -100,7 +112,7 @@ def audit_published(policy: Policy, published: Path, basis: Mapping[str, Path], 
         invents = algorithm.parameters.null_policy == "majority"
         expected = algorithm.anonymize(original, progress=progress).released
     found = audit_ratings(original, seen, policy.models(), expected=expected, may_invent=invents)
-    return verdict_of(found, _COMPARED[found.compared])
+    return verdict_of(replace(found, rejected=reading.rejected), _COMPARED[found.compared])
 
 
 def check_table(policy: Policy, path: Path, progress: Progress) -> RatingsCheck:
@@ -163,6 +175,7 @@ def verdict_of(result: RatingAudit, *notes: str) -> Verdict:
         faults=[f"{fault.count} {fault.reason}" for fault in result.faults],
         notes=[
             f"{result.ratings} ratings of {result.persons} persons; {result.suppressed} ratings are not published",
+            f"{result.rejected} rows of the original were rejected",
             *notes,
         ],
         data=data,

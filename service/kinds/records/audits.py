@@ -123,6 +123,8 @@ def _where(finding: Finding, result: Audit) -> str:
 def _notes(result: Audit) -> list[str]:
     """The numbers around it."""
     suppressed = "" if result.suppressed is None else f", {result.suppressed} suppressed"
+    if result.rejected:
+        suppressed += f", {result.rejected} rejected"
     loss = "shown as means" if result.loss is None else f"loss {result.loss:.4f} (0 nothing lost, 1 all)"
     notes = [f"{result.rows} rows in {result.classes} classes{suppressed}; {loss}"]
     if result.fewest_persons is not None:

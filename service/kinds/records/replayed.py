@@ -31,7 +31,7 @@ def audit_replayed(
     read, _ = read_lines(policy, published)
     linked = read_links(links, events.positions, len(read))
     models, left_out = _checkable(policy)
-    table = Table(policy.schema, events.persons, events.quasi, events.sensitive)
+    table = Table(policy.schema, events.persons, events.quasi, events.sensitive, rejected=len(events.refused))
     return audit_linked(table, read, linked, models), models, left_out
 
 

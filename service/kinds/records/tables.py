@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from microdata import GuaranteeError, InfeasibleError, Progress, Publication, Refusals, read_table, silent
+from microdata import Encoded, GuaranteeError, InfeasibleError, Progress, Publication, Refusals, read_table, silent
 from privacy import Audit, Model, audit
 from privacy.trials import FEWEST
 from service.kinds.records.audits import failures, verdict_of
@@ -22,12 +22,14 @@ from service.policy.data import Verdict
 from service.report import (
     Asked,
     Condition,
-    Refused,
+    Rejected,
+    Rejection,
     TableReport,
     conditions,
     exposed,
     learnt_of,
     needs_control,
+    rejected_sentence,
     table_report,
     tried,
 )
@@ -43,6 +45,8 @@ class AnonymizedTable:
     models: tuple[Model, ...]
     positions: NDArray[np.int64]
     """Where each row of the table is in the file that was read, from 0."""
+    rejected: Rejected
+    """Rows that fail validation."""
     attacked: tuple[Condition, ...] = ()
     """Attacks that the policy names."""
 
@@ -53,8 +57,11 @@ class AnonymizedTable:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Which rows were left out."""
-        return (f"refused rows were left out\n{self.refusals.describe()}",) if len(self.refusals) else ()
+        """Which rows were rejected, by column."""
+        if not self.rejected.rows:
+            return ()
+        sentence = rejected_sentence(self.rejected, self.publication.given, "rows")
+        return (f"{sentence}\n{self.refusals.describe()}",)
 
     @property
     def verdict(self) -> Verdict:
@@ -75,7 +82,22 @@ def anonymize_table(
     result = audit(table, publication, models)
     if not result.holds:
         raise GuaranteeError(f"the publication failed its own audit and is not written: {failures(result)}")
-    return AnonymizedTable(publication, reading.refusals, result, models, reading.rows, _attacked(policy, publication))
+    return AnonymizedTable(
+        publication,
+        reading.refusals,
+        result,
+        models,
+        reading.rows,
+        _rejected(reading, policy.rejected.warn_above),
+        _attacked(policy, publication),
+    )
+
+
+def _rejected(reading: Encoded, warn_above: float) -> Rejected:
+    counts = reading.refusals.counts().items()
+    reasons = [Rejection(field=field, reason=reason.code, rows=rows) for (field, reason), rows in counts]
+    rows = reading.table.rejected
+    return Rejected.of(rows, len(reading.table) + rows, reasons, warn_above)
 
 
 def _attacked(policy: Policy, publication: Publication) -> tuple[Condition, ...]:
@@ -96,10 +118,6 @@ def _attacked(policy: Policy, publication: Publication) -> tuple[Condition, ...]
 
 def report_on(policy: Policy, result: AnonymizedTable, *, seconds: float, repeatable: bool = False) -> TableReport:
     """The report of a table that was anonymized under a policy."""
-    refused = [
-        Refused(field=field, reason=reason.code, rows=rows)
-        for (field, reason), rows in result.refusals.counts().items()
-    ]
     made = table_report(
         result.publication,
         policy.models(),
@@ -108,7 +126,7 @@ def report_on(policy: Policy, result: AnonymizedTable, *, seconds: float, repeat
         name=policy.name,
         fingerprint=policy.fingerprint(),
         audited=result.audit,
-        refused=refused,
+        rejected=result.rejected,
         repeatable=repeatable,
     )
     return made.model_copy(update={"learnt": learnt_of(result.publication, policy.table.learn)})

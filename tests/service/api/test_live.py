@@ -19,7 +19,7 @@ import yaml
 
 from service.kinds import data_kinds
 from tests.service.api.api_world import ServiceProcess, is_alive, parts, policy_text, submit, wait_for, wait_until
-from tests.service.cli.cli_world import MARK, POLICY, table_text
+from tests.service.cli.cli_world import CITIES, ITEMS, MARK, POLICY, table_text
 from tests.service.unasked import unasked
 
 pytestmark = pytest.mark.xdist_group("live")  # one service for all of them
@@ -38,6 +38,18 @@ def test_a_job_succeeds_and_says_what_it_achieved(done: Any) -> None:
     assert done["created_at"].endswith("Z")
     assert done["progress"] is None
     assert done["problem"] is None
+
+
+def test_a_job_counts_rejected_rows(live: Any) -> None:
+    table = table_text().replace("Umea", "Atlantis")
+    job = wait_for(live.client, submit(live.client, POLICY + "table: {on_refused: drop}\n", table))
+    rows = job["report"]["rows"]
+    assert (rows["given"], rows["published"] + rows["suppressed"], rows["rejected"]["rows"]) == (80, 60, 20)
+    assert rows["rejected"]["reasons"] == [{"field": "city", "reason": "unknown_category", "rows": 20}]
+    page = live.client.get(job["links"]["report"], headers={"Accept": "text/html"}).text
+    assert "20 of 80 rows (25 %) were rejected and are not published; by field: city 20." in page
+    filed = live.client.get(job["links"]["evidence"]).json()["parts"]
+    assert (filed["audited"]["rejected"], filed["reported"]["rows"]) == (20, rows)
 
 
 @pytest.mark.parametrize("more", ["", ", universe: 100000"])
@@ -176,6 +188,21 @@ def test_an_audit_tells_a_good_publication_from_a_bad_one(live: Any, done: Any) 
         assert MARK not in json.dumps(found)
         assert "result" not in found["links"]
         assert live.client.get(f"/v1/jobs/{job['id']}/result").status_code == 404
+
+
+def test_an_audit_says_what_is_not_shown(live: Any) -> None:
+    """Everybody has ten rows: the published table only bounds how many persons a class is about."""
+    rows = [f"{MARK}{row % 40},{20 + row % 50},{CITIES[row % 4]},{ITEMS[row % 3]},east" for row in range(400)]
+    table = "\n".join(["id,age,city,item,shop", *rows]) + "\n"
+    policy = POLICY.replace("mondrian, k: 4, l: 2", "sabre, k: 4, t: 0.4")
+    job = wait_for(live.client, submit(live.client, policy, table))
+    published = live.client.get(job["links"]["result"]).content
+    files = {"original": table, "published": published, "policy": policy}
+    found = wait_for(live.client, live.client.post("/v1/audits", files=files).json())["report"]
+    assert (found["outcome"], found["holds"]) == ("not shown", False)
+    assert [one["outcome"] for one in found["findings"]] == ["not shown", "holds"]
+    assert found["findings"][0]["bound"] == "at least"
+    assert live.client.get(job["links"]["evidence"]).json()["parts"]["audited"]["outcome"] == "not shown"
 
 
 def _exposed(published: Any) -> Any:

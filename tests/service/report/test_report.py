@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from microdata import Category, Hierarchy, Number, PersonSource, Publication, Schema, Table
 from privacy import Groups, KAnonymity, TCloseness
-from service.report import Asked, Refused, TableReport, figures, measure, report_html, table_report
+from service.report import Asked, Rejected, Rejection, TableReport, figures, measure, report_html, table_report
 from static_algos import Incognito, Mondrian
 from tests.worlds import CITIES, DEBT, ILLNESS, QUASI, random_table
 
@@ -69,12 +69,15 @@ def test_every_number_is_the_one_counted_by_hand() -> None:
 
 
 def test_it_is_plain_data() -> None:
-    report = made(anonymized(), name="orders", refused=[Refused(field="age", reason="out_of_domain", rows=3)])
+    rejected = Rejected.of(3, 203, [Rejection(field="age", reason="out_of_domain", rows=3)], 0.01)
+    report = made(anonymized(), name="orders", rejected=rejected)
     text = report.model_dump_json()
     assert TableReport.model_validate_json(text) == report
     assert "NaN" not in text
     assert "Infinity" not in text
-    assert json.loads(text)["rows"]["refused"] == [{"field": "age", "reason": "out_of_domain", "rows": 3}]
+    rows = json.loads(text)["rows"]
+    assert rows["rejected"]["reasons"] == [{"field": "age", "reason": "out_of_domain", "rows": 3}]
+    assert rows["given"] == rows["published"] + rows["suppressed"] + rows["rejected"]["rows"] == 203
 
 
 def test_no_quasi_identifier_and_no_person_is_in_it() -> None:
@@ -190,7 +193,8 @@ def test_names_are_text_and_never_markup() -> None:
     table = Table(schema, np.arange(4), np.arange(4.0)[:, None], np.zeros((4, 1), np.int32))
     given = Asked(algorithm=evil, parameters={evil: evil})
     publication = Mondrian(k=2).anonymize(table)
-    page = report_html(made(publication, asked=given, name=evil, refused=[Refused(field=evil, reason=evil, rows=1)]))
+    rejected = Rejected.of(1, 5, [Rejection(field=evil, reason=evil, rows=1)], 0.01)
+    page = report_html(made(publication, asked=given, name=evil, rejected=rejected))
     assert "<script" not in page
     assert "&lt;script&gt;" in page
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from service.report import ReplayReport, TableReport, replay_html, report_html, verdict
-from service.report.sections import AttributeLoss, CountsBeside, Exposed, Higher, Loss, Trial
+from service.report.sections import AttributeLoss, CountsBeside, Exposed, Higher, Loss, Rejected, Rejection, Trial
 from service.report.verdict import gain, replay_verdict, table_verdict, worst_attack
 from tests.service.report.test_report import anonymized, made
 
@@ -124,6 +124,50 @@ def test_reports_of_earlier_versions_have_one(report: Any) -> None:
     assert "Which column causes it" in report_html(earlier)
 
 
+def with_rejected(report: TableReport, rows: int, warn_above: float = 0.01) -> TableReport:
+    reasons = [
+        Rejection(field="age", reason="out_of_domain", rows=rows // 4),
+        Rejection(field="city", reason="unknown_category", rows=rows - 1),
+        Rejection(field="city", reason="missing", rows=1),
+    ]
+    given = report.rows.given + rows
+    rejected = Rejected.of(rows, given, reasons, warn_above)
+    return report.model_copy(update={"rows": report.rows.model_copy(update={"given": given, "rejected": rejected})})
+
+
+def test_rejected_rows_turn_it_amber_above_the_share_of_the_policy(report: Any) -> None:
+    for rows, warn_above, mark in ((4, 0.01, "good"), (5, 0.01, "look"), (400, 0.5, "good"), (401, 0.5, "look")):
+        assert table_verdict(with_rejected(report, rows, warn_above)).mark == mark
+    assert table_verdict(with_rejected(report, 1, 0.0)).mark == "look"
+
+
+def test_rejected_rows_are_told_with_the_columns_that_cost_them(report: Any) -> None:
+    whole = with_rejected(report, 400)
+    answer = lines(table_verdict(whole))["Rejected"].answer
+    assert answer == (
+        "400 of 800 rows (50 %) were rejected and are not published; by field: city 400, age 100. "
+        "The policy warns above 1 %."
+    )
+    assert "in the policy: city, age" in lines(table_verdict(whole))["To change"].answer
+    page = report_html(whole)
+    assert answer in page
+    assert "of 800" in page
+    assert "no row is left out" not in page
+    assert "no row is suppressed" in page
+    assert "Rejected rows" in page
+
+
+def test_rejected_events_turn_a_replay_amber() -> None:
+    reasons = [{"field": "age", "reason": "out_of_domain", "rows": 50}]
+    some = {"rows": 50, "share": 0.333, "warn_above": 0.01, "reasons": reasons}
+    found = replay_verdict(replayed(events=150, rejected=some))
+    assert found.mark == "look"
+    assert lines(found)["Rejected"].answer.startswith("50 of 150 events (33.3 %) were rejected")
+    page = replay_html(replayed(events=150, rejected=some))
+    assert "of 150" in page
+    assert "Rejected rows" in page
+
+
 def replayed(**given: Any) -> ReplayReport:
     whole = {
         "name": "orders",
@@ -133,7 +177,7 @@ def replayed(**given: Any) -> ReplayReport:
         "repeatable": False,
         "seconds": 1.0,
         "events": 100,
-        "refused": [],
+        "rejected": {"rows": 0, "share": 0.0, "warn_above": 0.01, "reasons": []},
         "released": 100,
         "suppressed": 0,
         "suppressed_share": 0.0,
