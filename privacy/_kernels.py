@@ -120,21 +120,18 @@ def match_classes(
     pairs: NDArray[np.int64],
     pair_persons: NDArray[np.int64],
     pair_contents: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """What the original rows inside each class's box allow.
 
-    Per class: rows for which there is no original row with their content; the fewest persons that the class can be
-    about; the most rows that one person can have in it; the persons who have a row that can be one of the class.
-    `contents` are codes of sensitive values, with `counts` per class; `pairs` numbers the (person, content) of each
-    row of the tree, by person.
+    Per class: the fewest persons that it can be about; the most rows that one person can have in it; the persons who
+    have a row that can be one of the class. `contents` are codes of sensitive values, with `counts` per class; `pairs`
+    numbers the (person, content) of each row of the tree, by person.
     """
     classes = len(starts) - 1
-    missing = np.zeros(classes, np.int64)
     fewest = np.zeros(classes, np.int64)
     most = np.zeros(classes, np.int64)
     possible = np.zeros(classes, np.int64)
     wanted = np.zeros(pair_contents.max() + 1 if len(pair_contents) else 1, np.int64)
-    found = np.zeros_like(wanted)
     inside = np.empty(len(pairs), np.int64)
     holders = np.zeros(len(pairs) + 1, np.int64)
     for one in range(classes):
@@ -162,9 +159,7 @@ def match_classes(
                 while place < size and inside[place] == pair:
                     run += 1
                     place += 1
-                content = pair_contents[pair]
-                found[content] += run
-                able += min(run, wanted[content])
+                able += min(run, wanted[pair_contents[pair]])
             holders[able] += 1
             most[one] = max(most[one], able)
             possible[one] += 1
@@ -178,14 +173,9 @@ def match_classes(
             holders[able] = 0
             able -= 1
         for entry in range(starts[one], starts[one + 1]):
-            content = contents[entry]
-            if content >= len(wanted):
-                missing[one] += counts[entry]
-            else:
-                missing[one] += max(0, counts[entry] - found[content])
-                wanted[content] = 0
-                found[content] = 0
-    return missing, fewest, most, possible
+            if contents[entry] < len(wanted):
+                wanted[contents[entry]] = 0
+    return fewest, most, possible
 
 
 @kernel

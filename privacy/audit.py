@@ -138,12 +138,14 @@ def audit_linked(
     published: Published,
     links: Sequence[NDArray[np.int64]],
     models: Iterable[Model],
+    seen: Sightings | None = None,
 ) -> Audit:
     """Check a published table whose owner has kept which rows of the original were published together.
 
     Each link is about as many of the published rows as it has entries, in the order of the file; the links of a table
     have one entry each. Persons are exact then, and all rows of each of them are tied together, in the order of the
-    original, for models that are about them.
+    original, for models that are about them. `seen` has the rows of the original and those of rejected events behind
+    them, where these are known.
     """
     models = tuple(models)
     _refuse_passing(models)
@@ -165,7 +167,9 @@ def audit_linked(
     if wrong:
         faults.append(Fault("unlinked", wrong, "published rows that are not what they are linked with"))
     result = _summary([], groups, faults, published, "exact", original)
-    over_time = _candidates_of(original, published, rows) if any(m.checked_on == "history" for m in models) else groups
+    over_time = groups
+    if any(model.checked_on == "history" for model in models):
+        over_time = _candidates_of(original, published, rows, seen)
     findings = (
         finding(model, over_time) if model.checked_on == "history" else finding(model, groups, published.labels)
         for model in models
@@ -173,11 +177,12 @@ def audit_linked(
     return replace(result, findings=tuple(findings))
 
 
-def _candidates_of(original: Table, published: Published, rows: NDArray[np.int64]) -> Groups:
+def _candidates_of(original: Table, published: Published, rows: NDArray[np.int64], seen: Sightings | None) -> Groups:
     """Per person with published rows, the persons who lie in every box of these rows."""
     boxes, classes = published.boxes, published.classes
-    seen = Sightings(np.arange(len(original)), original.persons, original.quasi)
-    _, left = candidates(seen, rows, original.persons[rows], boxes.lo[classes], boxes.hi[classes])
+    seen = seen or Sightings(np.arange(len(original)), original.persons, original.quasi)
+    positions = seen.positions[: len(original)][rows]
+    _, left = candidates(seen, positions, original.persons[rows], boxes.lo[classes], boxes.hi[classes])
     return Groups(left, left, left, (), left)
 
 
@@ -242,7 +247,7 @@ def _audit_published(original: Table, published: Published, models: Iterable[Mod
     references = original.schema.histograms(original.sensitive)
     found = match(original, published)
     groups = replace(published_groups(published, references), persons=found.fewest_persons, most=found.most_rows)
-    faults = [*_undeclared(published), *_uncovered(int(found.missing.sum()))]
+    faults = [*_undeclared(published), *_uncovered(int(found.unplaced.sum()))]
     if found.surplus:
         reason = "published rows whose sensitive values occur more often than in the original"
         faults.append(Fault("surplus", found.surplus, reason))
@@ -259,7 +264,8 @@ def _undeclared(published: Published) -> list[Fault]:
 
 
 def _uncovered(count: int) -> list[Fault]:
-    return [Fault("uncovered", count, "published rows that their class's box does not cover")] if count else []
+    reason = "published rows that no row of the original explains: it must lie in the box and have the same values"
+    return [Fault("uncovered", count, reason)] if count else []
 
 
 def _summary(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from microdata import Published, Table
 from privacy._kernels import match_classes
+from privacy.assignment import assign
 from privacy.model import Groups, pairs
 from privacy.row_tree import row_tree
 
@@ -18,8 +19,9 @@ from privacy.row_tree import row_tree
 class Match:
     """How a published table can have come from an original one."""
 
-    missing: NDArray[np.int64]
-    """Rows of each class for which no original row with the same sensitive values lies inside the class's box."""
+    unplaced: NDArray[np.int64]
+    """Rows of each class left over when as many as possible are placed on original rows of their own, with the same
+    sensitive values and inside of the class's box."""
     surplus: int
     """Rows whose sensitive values are published more often than the original has them."""
     fewest_persons: NDArray[np.int64]
@@ -50,10 +52,13 @@ def match(original: Table, published: Published) -> Match:
     count = len(published.boxes)
     classes, contents, counts = pairs(published.classes, others)
     pair_of_row, pair_persons, pair_contents = _person_contents(original.persons, own)
+    boxes = published.boxes
+    left = assign(own, original.quasi, others, published.classes, boxes.lo, boxes.hi).rows < 0
+    unplaced = np.bincount(published.classes[left], minlength=count)
     tree = row_tree(original.quasi)
-    missing, fewest, most, possible = match_classes(
-        published.boxes.lo,
-        published.boxes.hi,
+    fewest, most, possible = match_classes(
+        boxes.lo,
+        boxes.hi,
         np.searchsorted(classes, np.arange(count + 1)),
         contents,
         counts,
@@ -64,7 +69,7 @@ def match(original: Table, published: Published) -> Match:
     )
     # A row that no original row can explain may be about anybody.
     rows = np.bincount(published.classes, minlength=count)
-    return Match(missing, surplus, fewest, most, np.minimum(possible + missing, rows))
+    return Match(unplaced, surplus, fewest, most, np.minimum(possible + unplaced, rows))
 
 
 def _anywhere(original: Table, published: Published, surplus: int) -> Match:

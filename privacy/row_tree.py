@@ -27,11 +27,13 @@ class RowTree(NamedTuple):
     """First node that is not below this one."""
 
 
-def row_tree(quasi: NDArray[np.float64]) -> RowTree:
-    """Halve the rows along the widest side until few are left together."""
+def row_tree(quasi: NDArray[np.float64], leaf_rows: int = LEAF_ROWS, *, first_column_first: bool = False) -> RowTree:
+    """Halve the rows along the widest side until few are left together; if asked, along the first column first."""
     rows = np.arange(len(quasi))
     width = np.ptp(quasi, axis=0) if len(quasi) else np.ones(quasi.shape[1])
     scale = np.divide(1.0, width, out=np.zeros_like(width), where=width > 0)
+    if first_column_first:
+        scale[0] *= 2 * (width[0] + 1)
     boxes: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
     nodes: list[list[int]] = []
 
@@ -42,7 +44,7 @@ def row_tree(quasi: NDArray[np.float64]) -> RowTree:
         boxes.append((low, high))
         nodes.append(node)
         axis = int(np.argmax((high - low) * scale))
-        if end - begin > LEAF_ROWS and low[axis] < high[axis]:
+        if end - begin > leaf_rows and low[axis] < high[axis]:
             middle = (end - begin) // 2
             rows[begin:end] = rows[begin:end][np.argpartition(part[:, axis], middle)]
             grow(begin, begin + middle)

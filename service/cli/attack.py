@@ -46,8 +46,9 @@ def attack(
 ) -> None:
     """Attack what is already published, as its owner: a table, the output of a replay, or a topic of a rehearsal.
 
-    Exit status 1 if an attack on a table gets more than the policy allows (`attacks`), or an attack on a stream leaves
-    fewer persons than `--fail-below`. Without `--fail-below` a stream has no condition: the command warns instead.
+    Exit status 1 if an attack on a table gets more than the policy allows (`attacks`), if an attack on a stream leaves
+    fewer persons than `--fail-below`, or if the file cannot have been made from the original. Without `--fail-below` a
+    stream has no condition: the command warns instead.
     """
     loaded = load_policy(policy, purpose=purpose)
     if topic == (original is not None or published is not None) or (original is None) != (published is None):
@@ -101,11 +102,21 @@ def _say(found: Attacked) -> None:
         ]
         say_table(("with a control", "of", "in the table", "not in it", "the table adds"), trials)
     say_attacks(found.linked, found.timing)
-    say(f"{found.rows} published rows: {found.placed:.1%} were found in the original, {found.certain:.1%} for certain")
+    if not found.unplaced:
+        say(f"{found.rows} published rows: all have a row in the original, {found.certain:.1%} for certain")
 
 
 def _judge(policy: Policy, found: Attacked, fail_below: int | None) -> None:
-    """Exit with status 1 if a condition fails: what the policy allows on a table, or `fail_below` on a stream."""
+    """Exit with status 1 if a condition fails: what the policy allows on a table, or `fail_below` on a stream.
+
+    A file that cannot have been made from the original fails before any condition.
+    """
+    if found.unplaced:
+        warn(
+            f"the file is not a release of this original: {found.unplaced} of {found.rows} published rows have no row "
+            "of their own there, with the same values and inside of the published box"
+        )
+        raise typer.Exit(GUARANTEE_FAILED)
     if fail_below is None:
         warn_of_attacks(found.linked, found.timing, "--fail-below makes this a failure")
     elif found.linked is None and found.timing is None and found.rows:

@@ -62,7 +62,11 @@ class Attacked(Section):
     """What attacks get of something that is already published, for somebody who has the original."""
 
     rows: int = Field(description="published rows")
-    placed: float = Field(description="share of them for which a row of the original was found")
+    unplaced: int = Field(
+        0,
+        description="rows left over when as many as possible have a row of the original of their own; with any, the "
+        "file is not a release of this original, and nothing was attacked",
+    )
     certain: float = Field(description="share of them that are known to be that row: by links, or as the only one")
     linked: Linked | None = Field(None, description="the intersection attack; null where nobody has several rows")
     timing: Timing | None = Field(None, description="null where no row left alone, or nobody knows when rows left")

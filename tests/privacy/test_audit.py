@@ -249,7 +249,7 @@ class TestOutsider:
         table, published = publication.table, published_of(publication)
         found = match(table, published)
         truth = Groups.of(SCHEMA, table.persons, table.sensitive, publication.classes, len(publication.boxes))
-        assert not found.missing.any()
+        assert not found.unplaced.any()
         assert found.surplus == 0
         assert (found.fewest_persons <= truth.persons).all()
         assert (found.fewest_persons >= np.minimum(truth.rows, 1)).all()
@@ -274,6 +274,17 @@ class TestOutsider:
         found = match(publication.table, published_of(publication))
         assert found.fewest_persons.tolist() == publication.sizes.tolist()
         assert (found.most_rows == 1).all()
+
+    def test_two_classes_that_need_the_same_row_are_not_both_covered(self) -> None:
+        """Each class by itself is explained by an original row; all of them together are not."""
+        ages = np.array([0.0, 5.0, 8.0])
+        quasi, sensitive = np.column_stack([ages, np.zeros(3)]), np.zeros((3, 2), np.int32)
+        original = Table(SCHEMA, np.arange(3), quasi, sensitive)
+        made = Publication.of(original, np.array([0, 1, 2]))
+        lo, hi = np.zeros((3, 2)), np.array([[1.0, 0.0], [1.0, 0.0], [9.0, 0.0]])
+        forged = replace(published_of(made), boxes=Boxes(SCHEMA, lo, hi))
+        found = audit(original, forged, [KAnonymity(1)])
+        assert [(fault.kind, fault.count) for fault in found.faults] == [("uncovered", 1)]
 
     def test_every_class_is_bounded_by_its_own_persons(self) -> None:
         publication = example()

@@ -50,14 +50,15 @@ def test_matching_many_rows(table: Any) -> None:
     classes = np.empty(ROWS, int)
     classes[np.lexsort(table.quasi.T)] = np.arange(ROWS) // 15
     publication = Publication.of(table, classes)
-    assert not match(table, published_of(publication)).missing.any()
+    assert not match(table, published_of(publication)).unplaced.any()
 
     shifted = Boxes(SCHEMA, publication.boxes.lo + 1, publication.boxes.hi)
     published = published_of(Publication(table, publication.classes, shifted))
     found = match(table, published)
-    for one in range(0, 200, 10):
+    least = 0
+    for one in range(len(shifted)):
         own = published.sensitive[published.classes == one, 0]
         fits = ((shifted.lo[one] <= table.quasi) & (table.quasi <= shifted.hi[one])).all(axis=1)
         lacking = np.bincount(own, minlength=10) - np.bincount(table.sensitive[fits, 0], minlength=10)
-        assert found.missing[one] == np.maximum(lacking, 0).sum()
-    assert found.missing.any()
+        least += np.maximum(lacking, 0).sum()
+    assert found.unplaced.sum() >= least > 0, "no class can have more rows than lie in its box"

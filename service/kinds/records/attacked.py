@@ -22,14 +22,13 @@ from microdata import (
     Progress,
     Publication,
     Published,
-    RejectedRows,
     read_published,
     read_table,
 )
-from privacy import Assignment, Left, Sightings, Watch, assign, candidates
+from privacy import Assignment, Left, Watch, assign, candidates
 from service.codec import Events, plain_values, read_events
 from service.kinds.records.links import read_links
-from service.kinds.records.replayed import read_lines
+from service.kinds.records.replayed import read_lines, sightings_of
 from service.policy import Policy
 from service.report import Attacked, Linked, Timing, exposed, linked_of, timing_of, tried
 
@@ -48,14 +47,14 @@ def attack_table(policy: Policy, original: Path, published: Path, links: Path | 
     if links is None:
         found = _assigned(read, table.sensitive, public, table.quasi)
     else:
-        found = _linked_rows(links, reading.rows, read)
+        found = _linked_rows(links, reading.rows, read, table.sensitive, table.quasi)
+    if (found.rows < 0).any():
+        return _not_a_release(found)
     classes = np.full(len(table), -1, np.int32)
-    placed = found.rows >= 0
-    classes[found.rows[placed]] = read.classes[placed]
+    classes[found.rows] = read.classes
     publication = Publication(table, classes, read.boxes)
     return Attacked(
         rows=len(read),
-        placed=float(placed.mean()),
         certain=float(found.certain.mean()),
         attacks=exposed(publication),
         tried=tried(publication),
@@ -80,22 +79,45 @@ def attack_stream(
     if links is None:
         found = _assigned(read, events.sensitive, events.public, events.quasi)
     else:
-        found = _linked_rows(links, events.positions, read)
+        found = _linked_rows(links, events.positions, read, events.sensitive, events.quasi)
+    if (found.rows < 0).any():
+        return _not_a_release(found)
     asked = max(model.least_persons for model in policy.models())
     moments = None if ticks is None else np.repeat(np.array(ticks, np.int64), sizes)
     return Attacked(
         rows=len(read),
-        placed=float((found.rows >= 0).mean()),
         certain=float(found.certain.mean()),
         linked=None if policy.schema.person is PersonSource.ROW else _linked(events, read, found, asked),
         timing=None if moments is None else _timing(events, read, found, moments, asked),
     )
 
 
-def _linked_rows(links: Path, positions: NDArray[np.int64], read: Published) -> Assignment:
-    """The row of the original behind each published row, by the links of its owner."""
+def _not_a_release(found: Assignment) -> Attacked:
+    """Some rows cannot have come from the original, so nothing else is said of the file."""
+    unplaced = found.rows < 0
+    return Attacked(rows=len(found.rows), unplaced=int(unplaced.sum()), certain=float(found.certain.mean()))
+
+
+def _linked_rows(
+    links: Path,
+    positions: NDArray[np.int64],
+    read: Published,
+    sensitive: NDArray[np.int32],
+    quasi: NDArray[np.float64],
+) -> Assignment:
+    """The row of the original behind each published row, by the links of its owner; -1 where they cannot be true.
+
+    The links of a cluster do not say which of its rows is which, so these are ordered by their sensitive values.
+    """
     linked = read_links(links, positions, len(read))
-    return Assignment(np.concatenate([*linked, np.empty(0, np.int64)]), np.ones(len(read), bool))
+    together = np.repeat(np.arange(len(linked)), [len(own) for own in linked])
+    rows = np.concatenate([*linked, np.empty(0, np.int64)])
+    order = np.lexsort((*sensitive[rows].T, together))
+    placed = np.empty(len(rows), np.int64)
+    placed[np.lexsort((*read.sensitive.T, together))] = rows[order]
+    inside = read.boxes.cover(quasi[placed], read.classes)
+    same = (sensitive[placed] == read.sensitive).all(axis=1)
+    return Assignment(np.where(inside & same, placed, -1), np.ones(len(read), bool))
 
 
 def _bounded(read: Published) -> Published:
@@ -119,8 +141,8 @@ def _assigned(
     for one, other in zip(columns, others, strict=True):
         values = np.unique(np.concatenate([one, other]), return_inverse=True)[1].ravel()
         codes = np.unique(codes * (int(values.max(initial=0)) + 1) + values, return_inverse=True)[1].ravel()
-    lo, hi = read.boxes.lo[read.classes], read.boxes.hi[read.classes]
-    return assign(codes[: len(quasi)], quasi, codes[len(quasi) :], lo, hi)
+    own_codes, shown_codes = codes[: len(quasi)], codes[len(quasi) :]
+    return assign(own_codes, quasi, shown_codes, read.classes, read.boxes.lo, read.boxes.hi)
 
 
 def _texts(column: pa.Array | pa.ChunkedArray) -> NDArray[np.str_]:
@@ -152,16 +174,6 @@ def _linked(events: Events, read: Published, found: Assignment, asked: int) -> L
     first = order[np.unique(persons[order], return_index=True)[1]]
     _, single = candidates(seen, positions[first], persons[first], lo[first], hi[first])
     return linked_of(left, single, asked)
-
-
-def sightings_of(events: Events) -> Sightings:
-    """Return what accepted and rejected events show of persons."""
-    rejected = events.rejected or RejectedRows.concat(events.quasi.shape[1], [])
-    return Sightings(
-        np.concatenate([events.positions, rejected.rows]),
-        np.concatenate([events.persons, rejected.persons]),
-        np.concatenate([events.quasi, rejected.quasi]),
-    )
 
 
 def _timing(events: Events, read: Published, found: Assignment, ticks: NDArray[np.int64], asked: int) -> Timing | None:

@@ -15,9 +15,9 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from microdata import DataError, Progress, Published, Table, read_published
+from microdata import DataError, Progress, Published, RejectedRows, Table, read_published
 from microdata.published import class_column
-from privacy import Audit, Model, audit, audit_linked
+from privacy import Audit, Model, Sightings, audit, audit_linked
 from service.codec import Events, read_events
 from service.kinds.records.links import read_links
 from service.policy import Policy
@@ -32,7 +32,17 @@ def audit_replayed(
     linked = read_links(links, events.positions, len(read))
     models, left_out = _checkable(policy)
     table = Table(policy.schema, events.persons, events.quasi, events.sensitive, rejected=len(events.refused))
-    return audit_linked(table, read, linked, models), models, left_out
+    return audit_linked(table, read, linked, models, sightings_of(events)), models, left_out
+
+
+def sightings_of(events: Events) -> Sightings:
+    """Return what accepted events, and behind them rejected ones, show of persons."""
+    rejected = events.rejected or RejectedRows.concat(events.quasi.shape[1], [])
+    return Sightings(
+        np.concatenate([events.positions, rejected.rows]),
+        np.concatenate([events.persons, rejected.persons]),
+        np.concatenate([events.quasi, rejected.quasi]),
+    )
 
 
 def audit_alone(policy: Policy, published: Path) -> tuple[Audit, list[Model], list[str]]:

@@ -63,7 +63,7 @@ def test_rows_that_nobody_can_tell_apart_are_placed_and_said_to_be_uncertain(por
     assert portcullis("replay", visits / "events.csv", *arguments).exit_code == 0
     files = ("--original", visits / "events.csv", "--published", visits / "safe.jsonl")
     found = attacked(portcullis, visits, *files)
-    assert found["placed"] > 0.95
+    assert found["unplaced"] == 0
     assert found["certain"] < 0.5
     assert found["linked"]["persons"] > 30
 
@@ -74,13 +74,28 @@ def test_a_table_is_attacked_as_in_its_report(portcullis: Any, shop: Path) -> No
     files = ("--original", shop / "table.csv", "--published", shop / "safe.csv")
     found = attacked(portcullis, shop, *files)
     assert found["attacks"] == json.loads((shop / "report.json").read_text())["attacks"]
-    assert found["placed"] == 1
+    assert found["unplaced"] == 0
     worst = next(one["after"] for one in found["attacks"] if one["attack"] == "prosecutor")
     for allowed, status in ((worst, 0), (worst / 2, 1)):
         (shop / "strict.yaml").write_text(POLICY + f"attacks: {{prosecutor: {allowed}}}\n")
         result = portcullis("attack", shop / "strict.yaml", *files)
         assert result.exit_code == status, result.output
         assert ("gets more than the policy allows" in result.stderr) == bool(status)
+
+
+def test_a_file_that_cannot_have_been_made_from_the_table_is_no_release(portcullis: Any, shop: Path) -> None:
+    arguments = ("--policy", shop / "policy.yaml", "--out", shop / "safe.csv", "--links", shop / "links")
+    assert portcullis("anonymize", shop / "table.csv", *arguments).exit_code == 0
+    table = (shop / "table.csv").read_text()
+    (shop / "other.csv").write_text(table.replace(f"{MARK}7,27,", f"{MARK}7,28,").replace(",book,", ",tea,", 1))
+    files = ("--original", shop / "other.csv", "--published", shop / "safe.csv")
+    for more in ((), ("--links", shop / "links")):
+        result = portcullis("attack", shop / "policy.yaml", *files, *more)
+        assert result.exit_code == 1, result.output
+        assert "not a release of this original: 1 of 80 published rows have no row of their own" in result.stderr
+    audited = portcullis("audit", shop / "other.csv", shop / "safe.csv", "--policy", shop / "policy.yaml")
+    assert audited.exit_code == 1
+    assert "1 published rows that no row of the original explains" in " ".join(audited.output.split())
 
 
 @pytest.fixture
