@@ -274,9 +274,27 @@ def _persons(
 
 def encode_persons(person_key: PersonKey, column: pa.Array) -> tuple[NDArray[np.int64], Reasons]:
     """Code of the person that each value of a column names."""
+    values, reasons = _named_persons(column)
+    return _person_codes(values, person_key), reasons
+
+
+def person_names(layers: Layers) -> tuple[NDArray[np.object_], Reasons]:
+    """Return the bytes that name each row's person, equal for equal values of any type, and reasons for the rest.
+
+    `encode` gives a record key with these bytes the code that a person field with this value gets.
+    """
+
+    def names(column: pa.Array) -> tuple[NDArray[np.object_], Reasons]:
+        values, reasons = _named_persons(column)
+        return np.array(values.cast(pa.large_binary()).to_pylist(), object), reasons
+
+    return _merged(names, layers)
+
+
+def _named_persons(column: pa.Array) -> tuple[pa.Array, Reasons]:
     values, reasons = _person_texts(column)
     reasons[is_absent(values) & (reasons == 0)] = Reason.MISSING
-    return _person_codes(values, person_key), reasons
+    return values, reasons
 
 
 def _person_texts(column: pa.Array) -> tuple[pa.Array, Reasons]:

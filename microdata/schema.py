@@ -368,6 +368,8 @@ class Schema:
     public: tuple[str, ...] = ()
     weights: tuple[float, ...] = field(default=())
     """Weight of each quasi-identifier in the loss; equal when left out. They are normalized to sum to 1."""
+    key_field: str | None = None
+    """Field of the record key that names the person, where the key is itself a record. Dotted, as other names."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "quasi", tuple(self.quasi))
@@ -375,6 +377,11 @@ class Schema:
         object.__setattr__(self, "public", tuple(self.public))
         if not self.quasi:
             raise SchemaError("at least one quasi-identifier is needed", at="quasi")
+        if self.key_field is not None:
+            if self.person is not PersonSource.KEY:
+                raise SchemaError("a field of the record key needs the person to be in the key", at="person")
+            if not all(self.key_field.split(".")):
+                raise SchemaError("a field name must not be empty", at="person", given=repr(self.key_field))
         self._check_names()
         self._check_sensitive()
         weights = tuple(self.weights) or (1.0,) * len(self.quasi)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from microdata import DataError, Progress, Sample, Schema, Show, silent, words, write_published
+from microdata import DataError, PersonSource, Progress, Sample, Schema, Show, silent, words, write_published
 from privacy import ATTACKS, KEYS, TRIALS, Guarantee, Model, check_domains, least_risk
 from service.codec import Events
 from service.kinds.records.attacked import attack_stream, attack_table
@@ -57,7 +57,7 @@ class Records(DataKind):
     def identity(self, schema: Schema) -> Mapping[str, Any]:
         """Roles, domains and the contents of hierarchies."""
         return {
-            "person": schema.person if isinstance(schema.person, str) else {"source": schema.person.value},
+            "person": schema.person if isinstance(schema.person, str) else _source(schema),
             "quasi": [attribute.declaration() for attribute in schema.quasi],
             "sensitive": [attribute.declaration() for attribute in schema.sensitive],
             "public": schema.public,
@@ -210,3 +210,9 @@ class Records(DataKind):
 
 
 RECORDS = Records()
+
+
+def _source(schema: Schema) -> dict[str, Any]:
+    """Where the person of a record comes from, if that is no field of its value."""
+    assert isinstance(schema.person, PersonSource), "a field has a name"
+    return {"source": schema.person.value, **({"field": schema.key_field} if schema.key_field is not None else {})}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 
-from microdata import Attribute, Category, HierarchyError, Number, Schema, SchemaError, Sensitivity
-from service.kinds.records.section import CategoryField, NumberField, SchemaSection, SensitivitySection
+from microdata import Attribute, Category, HierarchyError, Number, PersonSource, Schema, SchemaError, Sensitivity
+from service.kinds.records.section import CategoryField, KeyField, NumberField, SchemaSection, SensitivitySection
 from service.policy.errors import PolicyError, PolicyProblem, dotted
 from service.policy.hierarchies import Hierarchies
 from service.policy.policy import located
@@ -46,13 +46,15 @@ def schema_of(section: SchemaSection, trees: Hierarchies, problems: list[PolicyP
     problems.extend(_too_many_values([one for one in sensitive if one]))
     if problems:
         return None
+    in_key = section.person if isinstance(section.person, KeyField) else None
     try:
         return Schema(
-            person=section.person,
+            person=section.person if not isinstance(section.person, KeyField) else PersonSource.KEY,
             quasi=tuple(attribute for attribute in quasi if attribute),
             sensitive=tuple(attribute for attribute in sensitive if attribute),
             public=tuple(section.public),
             weights=tuple(field.weight for field in section.quasi.values()),
+            key_field=None if in_key is None else in_key.name,
         )
     except SchemaError as error:
         problems.append(located(error))

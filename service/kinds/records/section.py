@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import isfinite
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
@@ -12,6 +13,13 @@ from microdata import PersonSource
 from service.policy.file import FieldName, Finite, Section
 
 
+@dataclass(frozen=True)
+class KeyField:
+    """Takes the person from this field of the record key."""
+
+    name: str
+
+
 def _person(value: object) -> object:
     """A field name, or where else the person comes from."""
     if isinstance(value, str) and value:
@@ -20,9 +28,12 @@ def _person(value: object) -> object:
         for source in PersonSource:
             if value.get(source.value) is True:
                 return source
-    if isinstance(value, PersonSource):
+        name = value.get(PersonSource.KEY.value)
+        if isinstance(name, str) and name:
+            return KeyField(name)
+    if isinstance(value, PersonSource | KeyField):
         return value
-    raise PydanticCustomError("person", "a field name, {key: true} or {row: true}")
+    raise PydanticCustomError("person", "a field name, {key: true}, {key: FIELD} or {row: true}")
 
 
 def _hierarchy(value: object) -> object:
@@ -40,17 +51,20 @@ _PERSON_SCHEMA = {
         *(
             {
                 "type": "object",
-                "properties": {source.value: {"const": True}},
+                "properties": {source.value: allowed},
                 "required": [source.value],
                 "additionalProperties": False,
             }
-            for source in PersonSource
+            for source, allowed in (
+                (PersonSource.KEY, {"anyOf": [{"const": True}, {"type": "string", "minLength": 1}]}),
+                (PersonSource.ROW, {"const": True}),
+            )
         ),
     ]
 }
 _HIERARCHY_SCHEMA = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "object", "minProperties": 1}]}
 
-Person: TypeAlias = Annotated[str | PersonSource, BeforeValidator(_person), WithJsonSchema(_PERSON_SCHEMA)]
+Person: TypeAlias = Annotated[str | PersonSource | KeyField, BeforeValidator(_person), WithJsonSchema(_PERSON_SCHEMA)]
 HierarchySource: TypeAlias = Annotated[
     str | dict[str, Any], BeforeValidator(_hierarchy), WithJsonSchema(_HIERARCHY_SCHEMA)
 ]
@@ -185,7 +199,10 @@ AttributeField: TypeAlias = Annotated[NumberField | CategoryField, Field(discrim
 class SchemaSection(Section):
     """The roles of a record's fields; a field that is not named here is dropped."""
 
-    person: Person = Field(description="field that says whom a record is about, {key: true} or {row: true}")
+    person: Person = Field(
+        description="field that says whom a record is about; {key: true} for the record key, {key: FIELD} for a field "
+        "of a key that is a record, {row: true} where every row is about another person"
+    )
     quasi: dict[FieldName, AttributeField] = Field(min_length=1, description="what is generalized")
     sensitive: dict[FieldName, AttributeField] = Field(default_factory=dict, description="what is protected")
     public: list[FieldName] = Field(default_factory=list, description="what is passed on as it is")
