@@ -8,8 +8,9 @@ stream starts, says which type a public field has, and what stands in for a fiel
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -28,10 +29,11 @@ from service.codec.binary_records import (
     bits,
     gathered,
     ids_in_front,
+    never_a_person,
     never_fits,
     strange,
 )
-from service.codec.events import WIRE_PREFIX
+from service.codec.events import RECORD_KEY, WIRE_PREFIX
 from service.registry import Registry, RegistryError
 
 _WIDTHS = {"int": np.int32, "long": np.int64}
@@ -69,14 +71,15 @@ class OneSchema:
 
 
 class RegistrySchemas:
-    """Records in Confluent's wire format, of schemas of one record."""
+    """Records in Confluent's wire format, of schemas of one record; or, with `scalar`, keys that are no records."""
 
     prefixed = True
 
-    def __init__(self, registry: Registry, subject: str, record: str | None = None) -> None:
+    def __init__(self, registry: Registry, subject: str, record: str | None = None, *, scalar: bool = False) -> None:
         self._registry = registry
         self._subject = subject
         self._name = record
+        self._scalar = scalar
 
     def reader(self) -> Type:
         """The newest of the subject."""
@@ -88,7 +91,8 @@ class RegistrySchemas:
             )
         if newest.kind != "AVRO":
             raise SchemaError(f"subject {self._subject!r} is not of Avro", given=newest.kind)
-        found = record_of(newest.text, f"subject {self._subject!r}", newest.references)
+        read = scalar_of if self._scalar else record_of
+        found = read(newest.text, f"subject {self._subject!r}", newest.references)
         self._name = self._name or found.own_name()
         return found
 
@@ -103,19 +107,36 @@ class RegistrySchemas:
             found = avro_schema.parse(registered.text, registered.references)
         except AvroSchemaError:
             return Reason.OTHER_SCHEMA
+        if self._scalar:
+            return Reason.OTHER_SCHEMA if found.name == "record" else avro_schema.wrapped(found, RECORD_KEY)
         is_ours = found.name == "record" and self._name in {found.full_name, found.own_name()}
         return found if is_ours else Reason.OTHER_SCHEMA
 
 
 def record_of(text: str, source: str, references: tuple[str, ...] = ()) -> Type:
     """The schema of records in this text."""
-    try:
-        found = avro_schema.parse(text, references)
-    except AvroSchemaError as error:
-        raise SchemaError(f"the Avro schema of {source} {error}") from None
+    found = _parsed(text, source, references)
     if found.name != "record":
         raise SchemaError(f"the Avro schema of {source} must be a record", given=found.name)
     return found
+
+
+def scalar_of(text: str, source: str, references: tuple[str, ...] = ()) -> Type:
+    """Return a record that has a key in its only field, from a schema of keys that are no records themselves."""
+    found = _parsed(text, source, references)
+    if found.name == "record":
+        raise SchemaError(
+            f"the Avro schema of {source} is a record; name the field of the key that is the person: "
+            "schema.person: {key: FIELD}"
+        )
+    return avro_schema.wrapped(found, RECORD_KEY)
+
+
+def _parsed(text: str, source: str, references: tuple[str, ...]) -> Type:
+    try:
+        return avro_schema.parse(text, references)
+    except AvroSchemaError as error:
+        raise SchemaError(f"the Avro schema of {source} {error}") from None
 
 
 def same_schema(one: str, other: str) -> bool:
@@ -129,17 +150,29 @@ def same_schema(one: str, other: str) -> bool:
 def complaints(record: Type, schema: Schema) -> Iterator[tuple[str, str]]:
     """Declared fields that a schema does not have, or not in a form that can be used, and why."""
     for name in schema.fields():
-        found, public = avro_schema.find(record, name), name in schema.public
-        if not found:
-            yield name, "the topic's schema has no such field"
-        elif strange := next((one for one in found if arrow_type(one) is None), None):
-            few = f"has decimals of more than {avro_schema.MOST_DIGITS} digits"
-            yield name, few if strange.logical == "decimal" else f"is of type {strange.name}, which holds many values"
-        elif all(never_fits(schema, name, arrow_type(one)) for one in found):
-            kinds = " or ".join(one.logical or one.name for one in found)
-            yield name, f"is of type {kinds}, which is never what the policy says"
-        elif public and len(found) > 1:
-            yield name, "is public and of several types; one of them and null is what can be published"
+        found = avro_schema.find(record, name)
+        why = _complaint(found, partial(never_fits, schema, name))
+        if why is None and name in schema.public and len(found) > 1:
+            why = "is public and of several types; one of them and null is what can be published"
+        if why is not None:
+            yield name, why
+
+
+def key_complaint(key: Type, field: str) -> str | None:
+    """Return why this (dotted) field of a key cannot name a person."""
+    return _complaint(avro_schema.find(key, field), never_a_person)
+
+
+def _complaint(found: Sequence[Type], never: Callable[[pa.DataType], bool]) -> str | None:
+    if not found:
+        return "the topic's schema has no such field"
+    if strange := next((one for one in found if arrow_type(one) is None), None):
+        few = f"has decimals of more than {avro_schema.MOST_DIGITS} digits"
+        return few if strange.logical == "decimal" else f"is of type {strange.name}, which holds many values"
+    if all(never(arrow_type(one)) for one in found):
+        kinds = " or ".join(one.logical or one.name for one in found)
+        return f"is of type {kinds}, which is never what the policy says"
+    return None
 
 
 class AvroReader(BinaryReader[int, Plan]):

@@ -382,6 +382,11 @@ def plan(writer: Type, fields: Sequence[str], reader: Type | None = None) -> Pla
     return Plan(assembler.program(), assembler.choices)
 
 
+def wrapped(one: Type, name: str) -> Type:
+    """Return a record whose only field is of this type: both are encoded to the same bytes."""
+    return Type("record", RECORD, inner=[one], fields=[Field(name, one)])
+
+
 def find(record: Type, name: str) -> list[Type]:
     """What the value of a (dotted) field may be; nothing where there is no such field."""
     there = [record]

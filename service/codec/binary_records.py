@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from microdata import PersonKey, PersonSource, Reason, RejectedRows, Schema
 from microdata.columns import is_text, is_valid, texts
-from microdata.encoding import encode_layers
+from microdata.encoding import encode_layers, person_names
 from service.codec._found import Found, found_of
 from service.codec._json_kernels import gather
 from service.codec.events import WHOLE_RECORD, WIRE_PREFIX, Events, Records, Refused, refused_records, rejected_whole
@@ -215,13 +215,24 @@ def never_fits(schema: Schema, name: str, kind: pa.DataType) -> bool:
     """Whether a declared field can have no value of this type, as a number cannot be a truth value."""
     if name in schema.public:
         return False
-    plain = replace(schema, public=())
-    zero = pa.array(["0"]) if is_text(kind) else pa.array([0], pa.int32() if kind.bit_width == 32 else pa.int64())
-    value = pa.array([Decimal(0)], kind) if pa.types.is_decimal(kind) else zero.cast(kind)
+    plain, value = replace(schema, public=()), _zero(kind)
     columns = {own: [value if own == name else pa.nulls(1)] for own in plain.fields()}
     refusals = encode_layers(plain, columns, 1, [b""], person_key=PersonKey.random()).refusals
     place = list(plain.fields()).index(name)
     return bool(((refusals.fields == place) & (refusals.reasons == Reason.WRONG_TYPE)).any())
+
+
+def never_a_person(kind: pa.DataType) -> bool:
+    """Whether a value of this type cannot name a person, as a truth value or a date."""
+    return bool(person_names([_zero(kind)])[1][0] == Reason.WRONG_TYPE)
+
+
+def _zero(kind: pa.DataType) -> pa.Array:
+    """A column of one value of this type."""
+    if pa.types.is_decimal(kind):
+        return pa.array([Decimal(0)], kind)
+    zero = pa.array(["0"]) if is_text(kind) else pa.array([0], pa.int32() if kind.bit_width == 32 else pa.int64())
+    return zero.cast(kind)
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------

@@ -51,11 +51,11 @@ class GivenRecords:
     """Records that are at hand, such as those of a file."""
 
     offsets: NDArray[np.int64]
-    keys: list[bytes | None]
-    values: list[bytes]
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
 
     @classmethod
-    def without_keys(cls, values: list[bytes], first: int = 0) -> GivenRecords:
+    def without_keys(cls, values: Sequence[bytes | None], first: int = 0) -> GivenRecords:
         """Numbered from `first`."""
         return cls(np.arange(first, first + len(values)), [None] * len(values), values)
 

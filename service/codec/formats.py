@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, TypeAlias
 
-from microdata import PersonKey, Schema, Show
+from microdata import PersonKey, PersonSource, Schema, SchemaError, Show
 from service.codec import avro, avro_messages, protobuf, protobuf_messages
-from service.codec.avro import AvroDecoder, OneSchema, RegistrySchemas, record_of
+from service.codec.avro import AvroDecoder, AvroReader, OneSchema, RegistrySchemas, record_of, scalar_of
 from service.codec.avro_messages import AvroMessages, derived_schema
 from service.codec.binary_messages import largest_row
 from service.codec.binary_records import BinaryDecoder
-from service.codec.events import LARGEST_MESSAGE, MAX_EVENT_BYTES, WIRE_PREFIX, Codec, Emit, Events, Leaving, Records
+from service.codec.events import (
+    LARGEST_MESSAGE,
+    MAX_EVENT_BYTES,
+    RECORD_KEY,
+    WIRE_PREFIX,
+    Codec,
+    Emit,
+    Events,
+    Leaving,
+    Records,
+)
 from service.codec.json import JsonCodec
 from service.codec.json_messages import JSON_VALUE, JsonMessages
 from service.codec.json_schema import JsonSchemaDecoder, JsonSchemaMessages, derived_json_schema
+from service.codec.keys import BinaryKeys, DecodedKeys, JsonKeys, JsonSchemaKeys, KeyReader
 from service.codec.output_changes import Changes, changes
-from service.codec.protobuf import OneMessage, ProtobufDecoder, RegistryMessages
+from service.codec.protobuf import OneMessage, ProtobufDecoder, ProtobufReader, RegistryMessages
 from service.codec.protobuf_messages import ProtobufMessages, derived_protobuf
 from service.codec.protobuf_schema import same_declarations
-from service.registry import Registry, SchemaConflictError
+from service.registry import Registry, RegistrySettings, SchemaConflictError
+from service.settings import settings_of
 
 NewCodec: TypeAlias = Callable[[Schema, int, int, PersonKey], Codec]
 """Makes the codec of a schema for records and messages of at most so many bytes; it compares persons under this key."""
@@ -28,6 +40,8 @@ NewCodec: TypeAlias = Callable[[Schema, int, int, PersonKey], Codec]
 DEFAULT_FORMAT, AVRO, PROTOBUF, JSON_SCHEMA = "json", "avro", "protobuf", "json-schema"
 CODECS: dict[str, NewCodec] = {DEFAULT_FORMAT: JsonCodec}
 """Formats that need nothing but the policy, by their name. A new one takes a line here."""
+RAW = "raw"
+"""Keys that are no more than their bytes."""
 _BINARY = frozenset({AVRO, PROTOBUF})
 _WITH_SCHEMA = _BINARY | {JSON_SCHEMA}
 _WIDEST = 6
@@ -37,6 +51,11 @@ _WIDEST = 6
 def format_names() -> tuple[str, ...]:
     """What a policy may say."""
     return *CODECS, AVRO, PROTOBUF, JSON_SCHEMA
+
+
+def key_format_names() -> tuple[str, ...]:
+    """What a policy may say of record keys."""
+    return RAW, DEFAULT_FORMAT, AVRO, PROTOBUF, JSON_SCHEMA
 
 
 @dataclass(frozen=True)
@@ -65,16 +84,34 @@ class Format:
 
     input: TopicFormat = TopicFormat()
     output: TopicFormat = TopicFormat()
+    key: TopicFormat | None = None
+    """How the keys of the input's records are written; None where nobody has said it, which is read as `raw`."""
 
     @property
     def needs_registry(self) -> bool:
         """Whether a registry has to be asked."""
-        return any(side.type in _WITH_SCHEMA and side.schema is None for side in (self.input, self.output))
+        return any(map(_asks, (self.input, self.output, *filter(None, [self.key]))))
+
+    @property
+    def key_must_be_declared(self) -> bool:
+        """Whether keys may carry ids of schemas, as the input's values do, and nobody has said whether they do."""
+        return self.key is None and _asks(self.input)
+
+    @property
+    def key_type(self) -> str:
+        """The format of keys."""
+        return RAW if self.key is None else self.key.type
 
     def identity(self) -> Any:
-        """What makes two of them the same; one name where both topics have it."""
-        sides = self.input.identity(), self.output.identity()
-        return sides[0] if sides[0] == sides[1] else {"input": sides[0], "output": sides[1]}
+        """What makes two of them the same; one name where both topics have it, and keys are raw."""
+        sides = {"input": self.input.identity(), "output": self.output.identity()}
+        if self.key is not None and self.key_type != RAW:
+            return {**sides, "key": self.key.identity()}
+        return sides["input"] if sides["input"] == sides["output"] else sides
+
+
+def _asks(side: TopicFormat) -> bool:
+    return side.type in _WITH_SCHEMA and side.schema is None
 
 
 @dataclass(frozen=True)
@@ -96,6 +133,11 @@ class Route:
         return self.format.input.subject or f"{self.input}-value"
 
     @property
+    def key_subject(self) -> str:
+        """Where the registry has the schemas of the input's keys."""
+        return (self.format.key and self.format.key.subject) or f"{self.input}-key"
+
+    @property
     def output_subject(self) -> str:
         """Where the registry has the schemas of what leaves."""
         return self.format.output.subject or f"{self.output}-value"
@@ -114,7 +156,7 @@ class Decoder(Protocol):
 
 
 class _Encoder(Protocol):
-    def encode(self, leaving: Leaving, emit: Emit) -> Iterator[list[bytes]]: ...
+    def encode(self, leaving: Leaving, emit: Emit) -> Iterable[list[bytes]]: ...
 
 
 @dataclass(frozen=True)
@@ -128,7 +170,7 @@ class TwoFormats:
         """Rows and refusals of one batch."""
         return self.decoder.decode(batch)
 
-    def encode(self, leaving: Leaving, emit: Emit) -> Iterator[list[bytes]]:
+    def encode(self, leaving: Leaving, emit: Emit) -> Iterable[list[bytes]]:
         """The messages of each cluster."""
         return self.encoder.encode(leaving, emit)
 
@@ -136,12 +178,15 @@ class TwoFormats:
 def codec_of(route: Route, max_bytes: int, message_bytes: int, person_key: PersonKey) -> Codec:
     """The codec of a stream. A registry is asked for what the stream reads, and told what it writes."""
     source, target = route.format.input.type, route.format.output.type
+    keys = _key_reader(route, max_bytes)
     if not {source, target} & _WITH_SCHEMA:
-        return CODECS[source](route.schema, max_bytes, message_bytes, person_key)
-    decoder = decoder_of(route, max_bytes, message_bytes, person_key)
+        codec = CODECS[source](route.schema, max_bytes, message_bytes, person_key)
+        return codec if keys is None else TwoFormats(DecodedKeys(keys, codec), codec)
+    values = _value_decoder(route, max_bytes, message_bytes, person_key)
+    decoder = values if keys is None else DecodedKeys(keys, values)
     if target in _BINARY:
         json_values = dict.fromkeys(route.schema.public, JSON_VALUE)
-        public = decoder.public if isinstance(decoder, BinaryDecoder) else json_values
+        public = values.public if isinstance(values, BinaryDecoder) else json_values
         return TwoFormats(decoder, _binary_messages(route, public, message_bytes))
     messages = JsonMessages(route.schema, message_bytes - WIRE_PREFIX)
     if target != JSON_SCHEMA:
@@ -152,6 +197,12 @@ def codec_of(route: Route, max_bytes: int, message_bytes: int, person_key: Perso
 
 def decoder_of(route: Route, max_bytes: int, message_bytes: int, person_key: PersonKey) -> Decoder:
     """The half of the codec that reads. A registry is asked for what the stream reads, and told nothing."""
+    keys, values = _key_reader(route, max_bytes), _value_decoder(route, max_bytes, message_bytes, person_key)
+    return values if keys is None else DecodedKeys(keys, values)
+
+
+def _value_decoder(route: Route, max_bytes: int, message_bytes: int, person_key: PersonKey) -> Decoder:
+    """Decodes values; where the person is in the key, it is named by the key's bytes."""
     source, target = route.format.input.type, route.format.output.type
     documents = message_bytes - WIRE_PREFIX
     room = largest_row(route.schema, message_bytes) if target in _BINARY else _largest_json_row(route.schema, documents)
@@ -179,11 +230,86 @@ def _binary_messages(route: Route, public: Mapping[str, Any], message_bytes: int
 
 def topic_complaints(route: Route) -> list[tuple[str, str]]:
     """Declared fields that the schema of the input does not have, or not in a form that can be used, and why."""
+    found: list[tuple[str, str]] = []
     if route.format.input.type == AVRO:
-        return list(avro.complaints(_avro_schemas(route).reader(), route.schema))
+        found += avro.complaints(_avro_schemas(route).reader(), route.schema)
     if route.format.input.type == PROTOBUF:
-        return list(protobuf.complaints(_protobuf_schemas(route).reader(), route.schema))
-    return []
+        found += protobuf.complaints(_protobuf_schemas(route).reader(), route.schema)
+    try:
+        _key_reader(route, MAX_EVENT_BYTES)
+    except SchemaError as error:
+        found.append((error.at or RECORD_KEY, error.reason))
+    return found
+
+
+def _key_reader(route: Route, max_bytes: int) -> KeyReader | None:
+    """What decodes the input's keys; None where they are raw or name nobody."""
+    side, field = route.format.key, route.schema.key_field
+    if route.schema.person is not PersonSource.KEY:
+        return None
+    if side is None:
+        _require_raw_keys(route)
+        return None
+    match side.type:
+        case "json":
+            return JsonKeys(field, max_bytes)
+        case "json-schema":
+            return JsonSchemaKeys(JsonKeys(field, max_bytes), route.asked())
+        case "avro":
+            return BinaryKeys(_avro_keys(route, side, max_bytes))
+        case "protobuf":
+            return BinaryKeys(_protobuf_keys(route, side, max_bytes))
+    return None
+
+
+def _require_raw_keys(route: Route) -> None:
+    """Refuse keys of which nobody has said that they are raw, where the registry has a schema for them."""
+    if route.registry is not None and route.registry.newest(route.key_subject) is not None:
+        raise SchemaError(
+            f"the schema registry has subject {route.key_subject!r}, so keys may carry the id of a schema, and a new "
+            "version of it would count every person again; say in the policy how keys are written, for example "
+            f"`stream.format: {{key: {AVRO}}}`, or `key: {RAW}` where their bytes are to be compared"
+        )
+
+
+def _avro_keys(route: Route, side: TopicFormat, max_bytes: int) -> AvroReader:
+    field, schemas = route.schema.key_field or RECORD_KEY, _avro_key_schemas(route, side)
+    newest = schemas.reader()
+    why = avro.key_complaint(newest, field)
+    if why is not None:
+        raise SchemaError(why, at=field)
+    return AvroReader((field,), schemas, newest, max_bytes)
+
+
+def _avro_key_schemas(route: Route, side: TopicFormat) -> avro.Schemas:
+    scalar = route.schema.key_field is None
+    if side.schema is not None:
+        return OneSchema((scalar_of if scalar else record_of)(side.schema, "stream.format.key"))
+    return RegistrySchemas(route.asked(), route.key_subject, side.record, scalar=scalar)
+
+
+def _protobuf_keys(route: Route, side: TopicFormat, max_bytes: int) -> ProtobufReader:
+    field, schemas = route.schema.key_field or "", _protobuf_key_schemas(route, side)
+    newest = schemas.reader()
+    why = protobuf.key_complaint(newest, field)
+    if why is not None:
+        raise SchemaError(why, at=field)
+    return ProtobufReader((field,), schemas, newest, max_bytes)
+
+
+def _protobuf_key_schemas(route: Route, side: TopicFormat) -> protobuf.Schemas:
+    if side.schema is not None:
+        return OneMessage(side.schema, side.record, "stream.format.key")
+    return RegistryMessages(route.asked(), route.key_subject, side.record)
+
+
+def registry_of(route: Route) -> Registry | None:
+    """Return the registry that the settings name, where the route's formats need it or it may know the keys."""
+    needed = route.format.needs_registry
+    if not needed and (route.schema.person is not PersonSource.KEY or route.format.key is not None):
+        return None
+    settings = settings_of(RegistrySettings, {})
+    return Registry(settings) if needed or settings.url is not None else None
 
 
 def _largest_json_row(schema: Schema, message_bytes: int) -> int:
@@ -243,7 +369,7 @@ def _number(registry: Registry, subject: str, kind: str, text: str, *, register:
 
 def warm_up(route: Route, nothing: Records) -> None:
     """Compile what the codec of a stream needs; no registry is asked for anything."""
-    used = {route.format.input.type, route.format.output.type}
+    used = {route.format.input.type, route.format.output.type, route.format.key_type}
     if AVRO in used:
         avro.warm_up()
         avro_messages.warm_up()

@@ -64,7 +64,7 @@ class JsonCodec:
             name: (float | None, None) if name in numbers else (str | int | None, None) for name in schema.fields()
         }
         kinds |= dict.fromkeys(schema.public, (msgspec.Raw, _ABSENT))
-        struct, paths = _struct(kinds)
+        struct, paths = struct_of(kinds)
         self._decoder = msgspec.json.Decoder(struct)
         self._getters = {name: attrgetter(path) for name, path in paths.items()}
         self._plain = PlainRecords(schema, self._max_bytes)
@@ -81,7 +81,7 @@ class JsonCodec:
         if plain.taken.all():
             return events
         objects, rows, refused, persons = self._parse(batch, np.flatnonzero(~plain.taken).tolist())
-        columns = {name: _column(self._values(name, objects, None)) for name in self._encoded.fields()}
+        columns = {name: column_of(self._values(name, objects, None)) for name in self._encoded.fields()}
         for name in self._public:
             texts = (bytes(value).decode() for value in self._values(name, objects, _ABSENT))
             columns[name] = pa.array(texts, pa.large_string())
@@ -165,17 +165,18 @@ class JsonCodec:
         try:
             return list(map(get, objects))
         except AttributeError:  # the object that holds the field is null in some record
-            return [_got(get, record, absent) for record in objects]
+            return [got(get, record, absent) for record in objects]
 
 
-def _got(get: attrgetter[Any], record: Any, absent: Any) -> Any:
+def got(get: attrgetter[Any], record: Any, absent: Any) -> Any:
+    """One field of a record, or what stands for it where an object around it is null."""
     try:
         return get(record)
     except AttributeError:
         return absent
 
 
-def _struct(kinds: dict[str, tuple[Any, Any]]) -> tuple[type[msgspec.Struct], dict[str, str]]:
+def struct_of(kinds: dict[str, tuple[Any, Any]]) -> tuple[type[msgspec.Struct], dict[str, str]]:
     """A type that holds the (dotted) fields, and the attribute path of each of them in it."""
     groups: dict[str, dict[str, tuple[Any, Any]]] = {}
     for name, kind in kinds.items():
@@ -191,13 +192,13 @@ def _struct(kinds: dict[str, tuple[Any, Any]]) -> tuple[type[msgspec.Struct], di
             members.append((attribute, *below[""]))
             paths[head] = attribute
         else:
-            inner, inner_paths = _struct(below)
+            inner, inner_paths = struct_of(below)
             members.append((attribute, inner | None, msgspec.field(default_factory=inner)))
             paths |= {f"{head}.{name}": f"{attribute}.{path}" for name, path in inner_paths.items()}
     return msgspec.defstruct("Event", members, rename=rename, gc=False), paths
 
 
-def _column(values: list[Any]) -> pa.Array:
+def column_of(values: list[Any]) -> pa.Array:
     """One decoded field as an Arrow column; integers among texts count by their digits."""
     try:
         return pa.array(values)

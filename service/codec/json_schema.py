@@ -33,27 +33,28 @@ class JsonSchemaDecoder:
             if value is not None:
                 head = value[:WIRE_PREFIX]
                 if head not in judged:
-                    judged[head] = self._judged(head)
+                    judged[head] = judged_head(head, self.registry)
                 reason = judged[head]
             if reason is None:
                 rows.append(row)
             else:
                 refused.append(Refused(int(batch.offsets[row]), WHOLE_RECORD, reason))
-        values = [value[WIRE_PREFIX:] for value in (batch.values[row] for row in rows) if value is not None]
+        values = [(batch.values[row] or b"")[WIRE_PREFIX:] for row in rows]
         documents = GivenRecords(batch.offsets[rows], [batch.keys[row] for row in rows], values)
         events = self.codec.decode(documents)
         if not refused:
             return events
         return Events.merged([events], refused, self.codec.rejected_whole(batch, refused))
 
-    def _judged(self, head: bytes) -> Reason | None:
-        """Why records that begin like this are refused."""
-        if len(head) < WIRE_PREFIX or head[0]:
-            return Reason.MALFORMED
-        found = self.registry.by_id(int.from_bytes(head[1:], "big"))
-        if found is None:
-            return Reason.UNKNOWN_SCHEMA
-        return None if found.kind == "JSON" else Reason.OTHER_SCHEMA
+
+def judged_head(head: bytes, registry: Registry) -> Reason | None:
+    """Return why a document that begins with these bytes is rejected, None if its schema is one of JSON."""
+    if len(head) < WIRE_PREFIX or head[0]:
+        return Reason.MALFORMED
+    found = registry.by_id(int.from_bytes(head[1:], "big"))
+    if found is None:
+        return Reason.UNKNOWN_SCHEMA
+    return None if found.kind == "JSON" else Reason.OTHER_SCHEMA
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,8 @@ topic's subject when the stream starts says which type a public field has.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +21,15 @@ from service.codec import protobuf_schema
 from service.codec._found import Found, nothing_found
 from service.codec._protobuf_kernels import DEFAULT, VALUE, heads, scan
 from service.codec.avro_schema import RANGES
-from service.codec.binary_records import BinaryDecoder, BinaryReader, Bytes, gathered, never_fits, strange
+from service.codec.binary_records import (
+    BinaryDecoder,
+    BinaryReader,
+    Bytes,
+    gathered,
+    never_a_person,
+    never_fits,
+    strange,
+)
 from service.codec.protobuf_schema import MOMENT, Leaf, Plan, arrow_type, message_of, path_of
 from service.codec.protobuf_text import unescaped, whole
 from service.codec.protobuf_types import Enum, Field, File, Message, ProtobufSchemaError
@@ -127,12 +136,24 @@ def read_message(text: str, name: str | None, source: str, references: tuple[str
 def complaints(message: Message, schema: Schema) -> Iterator[tuple[str, str]]:
     """Declared fields that a message does not have, or not in a form that can be used, and why."""
     for name in schema.fields():
-        path = path_of(message, name)
-        why = "the topic's schema has no such field" if path is None else protobuf_schema.complaint(path)
-        if path is not None and why is None and never_fits(schema, name, arrow_type(path[-1])):
-            why = f"is of type {protobuf_schema.type_name(path[-1])}, which is never what the policy says"
+        why = _complaint(message, name, partial(never_fits, schema, name))
         if why is not None:
             yield name, why
+
+
+def key_complaint(message: Message, field: str) -> str | None:
+    """Return why this (dotted) field of a key cannot name a person."""
+    return _complaint(message, field, never_a_person)
+
+
+def _complaint(message: Message, name: str, never: Callable[[pa.DataType], bool]) -> str | None:
+    path = path_of(message, name)
+    if path is None:
+        return "the topic's schema has no such field"
+    why = protobuf_schema.complaint(path)
+    if why is None and never(arrow_type(path[-1])):
+        why = f"is of type {protobuf_schema.type_name(path[-1])}, which is never what the policy says"
+    return why
 
 
 class ProtobufReader(BinaryReader[bytes, Plan]):

@@ -141,6 +141,10 @@ class TopicFacts:
     """What its schema says of fields, such as PII, where there is one."""
     format: str = "json"
     """How its records are written."""
+    key_format: str = "raw"
+    """How their keys are."""
+    key_fields: Sequence[str] = ()
+    """Fields of a key that is a record."""
 
 
 @dataclass(frozen=True)

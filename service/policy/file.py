@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 
 from microdata import Show
 from privacy import ATTACKS, TRIALS
-from service.codec import AVRO, DEFAULT_FORMAT, JSON_SCHEMA, PROTOBUF, format_names
+from service.codec import AVRO, DEFAULT_FORMAT, JSON_SCHEMA, PROTOBUF, format_names, key_format_names
 from service.kafka.partitioners import Partitioner
 
 DEFAULT = "records"
@@ -54,6 +54,19 @@ FormatName: TypeAlias = Annotated[
 ]
 
 
+def _key_format_name(name: str) -> str:
+    if name not in key_format_names():
+        raise PydanticCustomError("format", "must be one of {known}", {"known": ", ".join(key_format_names())})
+    return name
+
+
+KeyFormatName: TypeAlias = Annotated[
+    str,
+    AfterValidator(_key_format_name),
+    Field(json_schema_extra=lambda schema: schema.update(enum=list(key_format_names()))),
+]
+
+
 class TopicFormatSection(Section):
     """How the records of one topic are written."""
 
@@ -63,12 +76,14 @@ class TopicFormatSection(Section):
         alias="schema",
         description="file with the schema: records have nothing in front of them then, and no registry is asked",
     )
-    subject: FieldName | None = Field(None, description="where the registry has the schemas; TOPIC-value if left out")
+    subject: FieldName | None = Field(
+        None, description="where the registry has the schemas; TOPIC-value if left out, of keys TOPIC-key"
+    )
     record: FieldName | None = Field(
-        None, description="of Avro: name of the input's records, where the topic has others too"
+        None, description="of Avro: name of the input's records or keys, where the topic has others too"
     )
     message: FieldName | None = Field(
-        None, description="of Protobuf: name of the input's messages; the first of the schema if left out"
+        None, description="of Protobuf: name of the input's messages or keys; the first of the schema if left out"
     )
     register_: bool = Field(
         default=True, alias="register", description="whether the output's schema is registered, or has to be there"
@@ -89,10 +104,22 @@ class TopicFormatSection(Section):
 
 
 class FormatSection(Section):
-    """How the records of the two topics are written."""
+    """How the records of the two topics are written, and the keys of the input's."""
 
     input: FormatName | TopicFormatSection = Field(DEFAULT_FORMAT, description="of the raw records")
     output: FormatName | TopicFormatSection = Field(DEFAULT_FORMAT, description="of what leaves")
+    key: KeyFormatName | TopicFormatSection | None = Field(
+        None,
+        description="of the keys of raw records, where the person is in the key: raw compares their bytes, another "
+        "format the decoded value. Must be said where the input has a schema registry; raw if left out elsewhere",
+    )
+
+    @field_validator("key")
+    @classmethod
+    def _is_only_read(cls, key: str | TopicFormatSection | None) -> str | TopicFormatSection | None:
+        if isinstance(key, TopicFormatSection) and "register_" in key.model_fields_set:
+            raise PydanticCustomError("format", "schemas of keys are only read: leave register out")
+        return key
 
 
 class StreamSection(Section):

@@ -23,6 +23,7 @@ def format_of(given: str | FormatSection, beside: Beside, problems: list[PolicyP
     return Format(
         _topic_format(given.input, "stream.format.input", beside, problems),
         _topic_format(given.output, "stream.format.output", beside, problems),
+        None if given.key is None else _topic_format(given.key, "stream.format.key", beside, problems),
     )
 
 

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from microdata import InfeasibleError, SchemaError, Show, Words, missing_extensions, system_words
-from service.codec import Format, Route
+from microdata import InfeasibleError, PersonSource, SchemaError, Show, Words, missing_extensions, system_words
+from service.codec import DEFAULT_FORMAT, PROTOBUF, RAW, Format, Route, key_format_names
 from service.policy.data import Beside, DataKind, Outside, kind_of, policy_file
 from service.policy.errors import PolicyError, PolicyProblem, dotted, shown, unknown_name
 from service.policy.file import AttackSection, RejectedSection, ReleasesSection, StreamSection, TableSection
@@ -127,7 +127,7 @@ class Policy:
     def _fingerprint(self) -> str:
         guarantee = {"algorithm": self.algorithm_name, **self.parameters.model_dump(mode="json")}
         route = self.stream.model_dump(include={"input", "output", "emit"}) if self.stream else {}
-        if self.format != Format():
+        if self.format.identity() != DEFAULT_FORMAT:
             # Only where it is another: policies without keep their fingerprint.
             route["format"] = self.format.identity()
         if self.stream is not None and self.stream.keyed is not None:
@@ -233,6 +233,7 @@ def _contradictions(policy: Policy) -> list[PolicyProblem]:
     refused = policy.parameters.refused if isinstance(policy.parameters, StreamParameters) else None
     if refused is not None:
         problems.append(PolicyProblem(f"guarantee.{refused[0]}", refused[1]))
+    problems.extend(_keys_not_read(policy))
     problems.extend(_not_shown(policy))
     if policy.releases is not None and policy.kind == "stream":
         problems.append(PolicyProblem("releases", "only releases of tables are written down; leave it out"))
@@ -250,6 +251,27 @@ def _contradictions(policy: Policy) -> list[PolicyProblem]:
     except SchemaError as error:
         problems.append(located(error))
     return problems
+
+
+def _keys_not_read(policy: Policy) -> Iterator[PolicyProblem]:
+    """Why the policy does not say who is the person of a stream's record key."""
+    if policy.stream is None:
+        return
+    key, at = policy.format.key_type, "stream.format.key"
+    if getattr(policy.schema, "person", None) is not PersonSource.KEY:
+        if policy.format.key is not None:
+            yield PolicyProblem(at, "the person is not in the record key (schema.person); leave it out")
+    elif policy.format.key_must_be_declared:
+        yield PolicyProblem(
+            at,
+            "is missing: keys may carry the id of a schema, and a new version of it would count every person again; "
+            f"say how keys are written, for example format: {{input: {policy.format.input.type}, output: "
+            f"{policy.format.output.type}, key: {RAW}}}. Must be one of {', '.join(key_format_names())}",
+        )
+    elif policy.schema.key_field is not None and key == RAW:
+        yield PolicyProblem("schema.person", "a raw key has no fields; say in stream.format.key how keys are written")
+    elif policy.schema.key_field is None and key == PROTOBUF:
+        yield PolicyProblem("schema.person", "a key of Protobuf is a message; name its field that is the person")
 
 
 def _not_shown(policy: Policy) -> Iterator[PolicyProblem]:

@@ -87,7 +87,7 @@ def test_json_and_yaml_twins_are_the_same(tmp_path: Path) -> None:
         ("name", ..., "name: is missing"),
         ("name", "a b", "name: String should match pattern"),
         ("schema/person", ..., "schema.person: is missing"),
-        ("schema/person", {"key": False}, "schema.person: a field name, {key: true} or {row: true}"),
+        ("schema/person", {"key": False}, "schema.person: a field name, {key: true}, {key: FIELD} or"),
         ("schema/quasi", {}, "schema.quasi: "),
         ("schema/quasi/age/type", "nummer", "schema.quasi.age.type: must be 'number' or 'category', given 'nummer'"),
         ("schema/quasi/age/type", ..., "schema.quasi.age.type: is missing; must be 'number' or 'category'"),
@@ -410,3 +410,54 @@ def test_guarantees_about_categories_that_cannot_be(key: str, value: Any, said: 
     policy = changed("schema/sensitive/item/sensitivity", ITEMS)
     assert parse_policy({**policy, "guarantee": {"k": 2, "p_categories": 2}}).name == "orders"
     assert said in " ".join(problems({**policy, "guarantee": {"k": 2, key: value}}))
+
+
+def keyed(person: Any, formats: Any) -> Any:
+    policy: Any = copy.deepcopy(POLICY)
+    policy["schema"]["person"] = person
+    policy["guarantee"] = {"algorithm": "castle", "k": 2, "delay": {"tuples": 9}}
+    policy["stream"] = {"input": "a", "output": "b", "start": "latest", "format": formats}
+    return policy
+
+
+@pytest.mark.parametrize(
+    ("person", "formats", "expected"),
+    [
+        ({"key": True}, "avro", "stream.format.key: is missing: keys may carry the id of a schema"),
+        ({"key": True}, "json-schema", "format: {input: json-schema, output: json-schema, key: raw}"),
+        ({"key": True}, {"input": "protobuf"}, "stream.format.key: is missing"),
+        ({"key": "id"}, "json", "schema.person: a raw key has no fields; say in stream.format.key how keys are"),
+        ({"key": "id"}, {"key": "raw"}, "schema.person: a raw key has no fields"),
+        ({"key": True}, {"key": "protobuf"}, "schema.person: a key of Protobuf is a message; name its field"),
+        (
+            "who",
+            {"key": "avro"},
+            "stream.format.key: the person is not in the record key (schema.person)",
+        ),
+        ({"key": True}, {"key": "xml"}, "must be one of raw, json, avro, protobuf, json-schema"),
+        ({"key": True}, {"key": {"type": "avro", "register": False}}, "leave register out"),
+        ({"key": True}, {"key": {"type": "json", "subject": "x"}}, "json has no schema"),
+        ({"key": True}, {"key": {"type": "avro", "schema": "nowhere.avsc"}}, "stream.format.key.schema: no such file"),
+        ({"key": "a..b"}, {"key": "json"}, "schema.person: a field name must not be empty"),
+        ({"key": ""}, {"key": "json"}, "schema.person: a field name, {key: true}, {key: FIELD} or {row: true}"),
+    ],
+)
+def test_who_is_the_person_of_a_record_key_is_said_completely(person: Any, formats: Any, expected: str) -> None:
+    found = problems(keyed(person, formats))
+    assert any(expected in problem for problem in found), found
+
+
+@pytest.mark.parametrize(
+    ("person", "formats", "key"),
+    [
+        ({"key": True}, "json", None),
+        ({"key": True}, {"input": {"type": "avro", "schema": "order.avsc"}, "output": "json"}, None),
+        ({"key": True}, {"input": "avro", "output": "avro", "key": "raw"}, "raw"),
+        ({"key": "who.id"}, {"key": {"type": "protobuf", "message": "Who", "subject": "names"}}, "protobuf"),
+    ],
+)
+def test_a_policy_says_how_record_keys_are_written(tmp_path: Path, person: Any, formats: Any, key: Any) -> None:
+    (tmp_path / "order.avsc").write_text("{}")
+    policy = parse_policy(keyed(person, formats), tmp_path)
+    assert (policy.format.key and policy.format.key.type) == key
+    assert policy.schema.key_field == (None if person == {"key": True} else "who.id")

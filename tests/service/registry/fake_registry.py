@@ -86,7 +86,7 @@ class FakeRegistry:
             return MOODS.get(self.mood) or (int(self.mood), b'{"error_code": 1, "message": "field b is\\n new"}')
         if self.needs is not None and authorization != self.needs:
             return 401, b"{}"
-        match path.removeprefix("/api/").split("/"):
+        match path.partition("?")[0].removeprefix("/api/").split("/"):
             case ["schemas", "ids", asked] if int(asked) in self.schemas:
                 return self._said(self.schemas[int(asked)])
             case ["subjects", subject, "versions", version] if subject in self.subjects and method == "GET":
@@ -94,7 +94,7 @@ class FakeRegistry:
                 number = self.subjects[subject][place]
                 return self._said({"id": number, **self.schemas[number]})
             case ["subjects", subject, "versions"] if method == "POST":
-                return self._said({"id": self.add(subject, body["schema"], body["schemaType"])})
+                return self._said({"id": self.add(subject, body["schema"], body.get("schemaType", "AVRO"))})
             case ["subjects", subject] if method == "POST":
                 for number in self.subjects.get(subject, ()):
                     if same(self.schemas[number]["schema"], body["schema"]):
