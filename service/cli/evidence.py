@@ -13,8 +13,8 @@ import typer
 from microdata import DataError
 from service.cli.options import Overwrite
 from service.cli.output import progress_bar, say, say_json, say_table, warn
-from service.cli.stream_topics import registry_of
 from service.cli.targets import check_targets
+from service.codec import registry_of
 from service.evidence import (
     Bounds,
     Given,
@@ -89,7 +89,7 @@ def verify_command(
             read_settings_file(settings_file)
             reached = bootstrap is not None or settings_file is not None
             broker = connect(kafka_settings(bootstrap, client)) if reached else None
-            registry = registry_of(loaded) if broker and loaded else None
+            registry = registry_of(loaded.route()) if broker and loaded and loaded.stream else None
             checks = list(verify_stretch(filed, file, given, broker, registry=registry, progress=progress))
         else:
             checks = list(verify(filed, given, progress))
@@ -145,7 +145,7 @@ def topic(
     read_settings_file(settings_file)
     with progress_bar() as progress:
         broker = connect(kafka_settings(bootstrap, client))
-        registry = registry_of(loaded)
+        registry = registry_of(loaded.route())
         made = gather_stretch(loaded, broker, bounds, by="command line", registry=registry, progress=progress)
     filing.file(made)
     stretch, found = made["parts"]["stretch"], made["parts"]["audited"]

@@ -9,12 +9,10 @@ import typer
 
 from service.cli.output import progress_bar, say, say_json, warn
 from service.cli.policy_init import init
-from service.codec import AVRO, PROTOBUF, topic_complaints
+from service.codec import AVRO, PROTOBUF, registry_of, topic_complaints
 from service.exit_status import WRONG_USE
 from service.policy import Policy, PolicyError, PolicyProblem, load_policy
 from service.policy.data import TableCheck
-from service.registry import Registry, RegistrySettings
-from service.settings import settings_of
 
 policy = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -66,12 +64,10 @@ def _checked(file: Path, table: Path | None) -> tuple[Policy, TableCheck | None]
 def _check_topic(loaded: Policy, file: Path) -> None:
     """Refuse a policy whose fields are not in the schema of its input topic."""
     stream = loaded.stream
-    if stream is None or loaded.format.input.type not in {AVRO, PROTOBUF}:
-        reason = "only an input of avro or protobuf has a schema to look at"
+    if stream is None or not {loaded.format.input.type, loaded.format.key_type} & {AVRO, PROTOBUF}:
+        reason = "only an input, or keys, of avro or protobuf have a schema to look at"
         raise PolicyError([PolicyProblem("stream.format", reason)], str(file))
-    asked = loaded.format.needs_registry
-    registry = Registry(settings_of(RegistrySettings, {})) if asked else None
-    complaints = topic_complaints(loaded.route(registry))
+    complaints = topic_complaints(loaded.route(registry_of(loaded.route())))
     if complaints:
         problems = [PolicyProblem(f"schema ({name})", complaint) for name, complaint in complaints]
         raise PolicyError(problems, source=f"{file} with topic {stream.input}")

@@ -10,12 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from microdata import DataError, PersonKey, Progress, RejectedRows
-from service.codec import LARGEST_MESSAGE, MAX_EVENT_BYTES, Events, LeftRecords, decoder_of
+from service.codec import LARGEST_MESSAGE, MAX_EVENT_BYTES, Events, LeftRecords, decoder_of, registry_of
 from service.evidence import output_of
 from service.kafka import Client, Partition, RecordBatch, reach
 from service.policy import Policy
-from service.registry import Registry, RegistrySettings
-from service.settings import settings_of
 
 MOST_RECORDS = 1_000_000
 _SECONDS = 30.0
@@ -26,7 +24,7 @@ _REACH_SECONDS = 10.0
 def read_output(client: Client, policy: Policy, lines: Path, progress: Progress) -> list[int]:
     """Write what left as lines, and tell the second in which each of them did."""
     topic = output_of(policy)
-    left, ticks = LeftRecords(policy.route(registry_of(policy))), list[int]()
+    left, ticks = LeftRecords(policy.route(registry_of(policy.route()))), list[int]()
     with lines.open("wb") as out:
         for batch in _batches(client, topic, progress):
             out.writelines(left.line(value or b"") + b"\n" for value in batch.values)
@@ -40,7 +38,7 @@ def read_input(client: Client, policy: Policy, progress: Progress) -> Events:
     """The events in the order of their time; those that the policy refuses are left out."""
     stream = policy.stream
     assert stream is not None, "its output was read"
-    codec = decoder_of(policy.route(registry_of(policy)), MAX_EVENT_BYTES, LARGEST_MESSAGE, PersonKey.random())
+    codec = decoder_of(policy.route(registry_of(policy.route())), MAX_EVENT_BYTES, LARGEST_MESSAGE, PersonKey.random())
     parts, times = [], []
     for batch in _batches(client, stream.input, progress):
         events = codec.decode(batch)
@@ -65,11 +63,6 @@ def read_input(client: Client, policy: Policy, progress: Progress) -> Events:
 
 def _rejected(events: Events) -> RejectedRows:
     return events.rejected or RejectedRows.concat(events.quasi.shape[1], [])
-
-
-def registry_of(policy: Policy) -> Registry | None:
-    """Where the schemas of a policy's topics are, if they have any."""
-    return Registry(settings_of(RegistrySettings, {})) if policy.format.needs_registry else None
 
 
 def _batches(client: Client, topic: str, progress: Progress) -> Iterator[RecordBatch]:

@@ -71,7 +71,7 @@ class JsonCodec:
         self._person: tuple[msgspec.json.Decoder[Any], attrgetter[Any]] | None = None
         """Reads nothing but the field that names the person."""
         if isinstance(schema.person, str):
-            struct, paths = _struct({schema.person: (str | int | None, None)})
+            struct, paths = struct_of({schema.person: (str | int | None, None)})
             self._person = msgspec.json.Decoder(struct), attrgetter(paths[schema.person])
 
     def decode(self, batch: Records) -> Events:
@@ -89,7 +89,7 @@ class JsonCodec:
         rejected = self.rejected_whole(batch, refused)
         if rejected is None:
             rejected = rejected_by_field(
-                self._encoded, np.array([*persons], np.int64), _column([*persons.values()]), self._person_key
+                self._encoded, np.array([*persons], np.int64), column_of([*persons.values()]), self._person_key
             )
         return Events.merged(parts, refused, rejected)
 

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from microdata import PersonKey
 from microdata.encoding import encode_persons
-from service.codec import Codec, codec_of
+from service.codec import Codec, codec_of, registry_of
 from service.kafka import Client, FinalError, KafkaError, Partition, Reader, reach
 from service.publishing.messages import MessageEncoder
-from service.registry import Registry, RegistrySettings
-from service.settings import settings_of
+from service.registry import Registry
 from service.worker.asking import AskingCodec, asking
 from service.worker.heard import HeardReader
 from service.worker.keyed import KeyedDecoder
@@ -106,8 +105,8 @@ class Connections:
         )
 
     def _codec(self) -> Codec:
-        if self._stream.format.needs_registry and self._registry is None:
-            self._registry = Registry(settings_of(RegistrySettings, {}))
+        if self._registry is None:
+            self._registry = registry_of(self._stream.route)
         kafka = self._asked
         if self._registry is not None:
             self._asked = f"the schema registry at {self._registry.name}"

@@ -64,9 +64,11 @@ class Stream:
     def same_persons(self) -> dict[str, str]:
         """What must be the same for a later policy to know the same persons in the same partitions."""
         person = self.schema.person
+        field = self.schema.key_field or "true"
         return {
-            "person": person if isinstance(person, str) else f"{{{person.value}: true}}",
+            "person": person if isinstance(person, str) else f"{{{person.value}: {field}}}",
             "format of the input": self.format.input.type,
+            "format of the key": self.format.key_type,
             "keyed": self.keyed or "",
         }
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from microdata import PersonSource, UnavailableError
+from service.codec import RAW
 from service.kafka import Admin, RetriableError, TopicDescription, TopicExistsError, UnknownTopicError
 from service.settings import SettingsError
 from service.worker.memory import RECORD_BYTES
@@ -161,6 +162,12 @@ def _check_keyed(source: TopicDescription, stream: Stream) -> None:
             f"input topic {source.name!r} has {source.partitions} partitions, and this stream remembers persons, each "
             "in one of them: the policy must take the person from the record's key (`person: {key: true}`) and say how "
             "producers choose a partition by it (`keyed` in its stream section)"
+        )
+    if stream.format.key_type != RAW:
+        raise TopicError(
+            f"input topic {source.name!r} has {source.partitions} partitions, and this stream remembers persons, each "
+            f"in one of them: keys of format {stream.format.key_type} have other bytes, and so another partition, "
+            "after a new version of their schema. Use one partition, or keys that are raw names of persons"
         )
 
 

@@ -57,4 +57,17 @@ def test_a_policy_whose_fields_are_there_is_usable(tmp_path: Path, registry: Fak
 def test_a_topic_of_json_has_no_schema(tmp_path: Path) -> None:
     status, said = checked(tmp_path, "json")
     assert status != 0
-    assert "only an input of avro or protobuf has a schema to look at" in said
+    assert "only an input, or keys, of avro or protobuf have a schema to look at" in said
+
+
+def test_a_key_that_cannot_name_a_person_is_a_problem(tmp_path: Path, registry: FakeRegistry) -> None:
+    path = tmp_path / "policy.yaml"
+    text = POLICY.replace("person: who", "person: {key: id}").replace("[amount, absent]", "[]")
+    path.write_text(text.replace("FORMAT", "{key: avro}"))
+    registry.add("raw-key", {"type": "record", "name": "Who", "fields": [{"name": "name", "type": "string"}]})
+    done = CliRunner().invoke(app, ["policy", "check", str(path), "--topic"])
+    assert done.exit_code != 0
+    assert "schema (id): the topic's schema has no such field" in done.stderr
+    path.write_text(path.read_text().replace("key: id", "key: name"))
+    done = CliRunner().invoke(app, ["policy", "check", str(path), "--topic"])
+    assert (done.exit_code, "usable for streams" in done.output) == (0, True)

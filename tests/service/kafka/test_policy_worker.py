@@ -11,8 +11,10 @@ import pytest
 from service.policy import parse_policy
 from service.worker.settings import WorkerSettings
 from service.worker.stream import stream_of
+from tests.service.codec.avro_world import written
 from tests.service.kafka.worker_world import Town
 from tests.service.kafka.world import World
+from tests.service.registry.fake_registry import FakeRegistry
 
 CATEGORY = {"HIV": 0, "Cancer": 0, "Asthma": 1, "Flu": 2}
 POLICY = {
@@ -61,3 +63,45 @@ def test_no_category_is_certain_and_every_class_is_its_mean(town: Any) -> None:
         assert len({CATEGORY[diseases[trace]] for trace in members}) >= 2
         assert abs(cluster["generalization"]["age"] - np.mean([ages[trace] for trace in members])) <= 0.5
     assert worker.metrics.status()["counts"]["refused_releases"] == 0
+
+
+KEYED = """
+name: NAME
+schema:
+  person: {key: id}
+  quasi: {age: {type: number, min: 0, max: 99, integer: true}}
+  public: [who]
+guarantee: {algorithm: castle, k: 4, delay: {tuples: 16}}
+stream: {input: RAW, output: SAFE, start: earliest, format: {key: avro}}
+"""
+FIRST = {"type": "record", "name": "Customer", "fields": [{"name": "id", "type": "int"}]}
+SECOND = {**FIRST, "fields": [{"name": "id", "type": "long"}, {"name": "region", "type": "string", "default": "n"}]}
+
+
+def test_a_new_version_of_the_keys_schema_makes_nobody_count_twice(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two persons with four keys, again and again: as many keys as k, and half as many persons."""
+    town = Town(world)
+    names = {"NAME": world.name, "RAW": town.stream.input, "SAFE": town.stream.output}
+    text = KEYED
+    for name, real in names.items():
+        text = text.replace(name, real)
+    with FakeRegistry() as registry:
+        monkeypatch.setenv("PORTCULLIS_REGISTRY_URL", registry.url)
+        heads = [registry.add(f"{town.stream.input}-key", one).to_bytes(5, "big") for one in (FIRST, SECOND)]
+        town.stream = stream_of(parse_policy(text), WorkerSettings())
+        numbers = [number for low in range(0, 60, 2) for number in (low, low + 1)]
+        keys, values = [], []
+        for low in numbers[::2]:
+            for head, schema in zip(heads, (FIRST, SECOND), strict=True):
+                for number in (low, low + 1):
+                    keys.append(head + written(schema, {"id": number, "region": "n"}))
+                    values.append(json.dumps({"age": number, "who": number}).encode())
+        assert len({*keys}) == 2 * len(numbers)
+        town.feed(*values, keys=keys)
+        worker = town.start()
+        town.until(lambda: worker.metrics.status()["counts"].get("released", 0) >= 100)
+        town.stop()
+        clusters = town.output()
+        assert all(len({row["who"] for row in cluster["rows"]}) >= 4 for cluster in clusters)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from microdata import PersonSource
 from service.codec import Format, TopicFormat
 from service.codec.avro_messages import derived_schema
 from service.codec.protobuf_messages import derived_protobuf
@@ -17,6 +18,7 @@ from tests.service.codec.protobuf_world import classes
 from tests.service.codec.test_avro_messages import SCHEMA, TYPES
 from tests.service.kafka.worker_world import Town
 from tests.service.kafka.world import World
+from tests.service.worker.chunks import Chunks
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of what it imports
@@ -119,6 +121,30 @@ def test_without_a_registry_a_worker_and_its_successor_wait_and_lose_nothing(sho
     shop.town.until(lambda: len(shop.traces()) + after.metrics.status()["gauges"]["pending"] == 40)
     assert len(set(shop.traces())) == len(shop.traces())
     assert not shop.town.values(shop.town.stream.dead_letters or "")
+
+
+def test_a_new_version_of_the_keys_schema_makes_nobody_count_twice(shop: Shop) -> None:
+    """Two persons with four keys, again and again: as many keys as k, and half as many persons."""
+    town, sides = shop.town, (TopicFormat("avro"), TopicFormat("avro"), TopicFormat("avro"))
+    by_key = dataclasses.replace(town.stream.schema, person=PersonSource.KEY)
+    models = Chunks(by_key, k=4).models()
+    town.stream = dataclasses.replace(
+        town.stream, schema=by_key, format=Format(*sides), engine=lambda: Chunks(by_key, k=4), models=models
+    )
+    context = SerializationContext(town.stream.input, MessageField.KEY)
+    versions = "string", {"type": "string", "doc": "the second version"}
+    first, second = (AvroSerializer(shop.registry, json.dumps(version)) for version in versions)
+    numbers = [n for n in range(0, 40, 2) for _ in range(2)]
+    values = [value for n in numbers for value in shop.serialized(FIRST, n, n + 1)]
+    keys = [write(f"p{n}", context) for low in range(0, 40, 2) for write in (first, second) for n in (low, low + 1)]
+    assert len({*keys}) == 80
+    town.feed(*values, keys=keys)
+    worker = town.start()
+    town.until(lambda: worker.metrics.status()["counts"].get("released", 0) >= 64)
+    town.stop()
+    for cluster in shop.clusters():
+        assert len({row["trace"] for row in cluster["rows"]}) >= 4
+    assert not town.values(town.stream.dead_letters or "")
 
 
 PURCHASE = """

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from microdata import GuaranteeError, PersonSource
+from service.codec import Format, TopicFormat
 from service.kafka import RecordBatch, UnclearError
 from service.settings import SettingsError
 from service.worker import followed, partition
@@ -432,6 +433,11 @@ def test_persons_must_not_be_spread_over_partitions(quarter: Quarter) -> None:
     with pytest.raises(TopicError, match="`keyed` in its stream section"):
         prepare(Paper(2), by_key, settings, 9_000_000)  # type: ignore[arg-type]
     prepare(Paper(2), replace(by_key, keyed="murmur2"), settings, 9_000_000)  # type: ignore[arg-type]
+    # Bytes of an encoded key, and with them its partition, change with the version of its schema.
+    encoded = replace(by_key, keyed="murmur2", format=Format(key=TopicFormat("avro")))
+    with pytest.raises(TopicError, match="keys of format avro have other bytes, and so another partition"):
+        prepare(Paper(2), encoded, settings, 9_000_000)  # type: ignore[arg-type]
+    prepare(Paper(1), replace(encoded, keyed=None), settings, 9_000_000)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
