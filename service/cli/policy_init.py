@@ -24,7 +24,7 @@ from microdata import (
 from microdata.field_keys import FieldGatherer
 from service.cli.output import progress_bar, say, warn
 from service.cli.topic_fields import TopicSample, topic_records, topic_sample
-from service.codec import LARGEST_MESSAGE, MAX_EVENT_BYTES, Events, GivenRecords, decoder_of
+from service.codec import LARGEST_MESSAGE, MAX_EVENT_BYTES, Events, GivenRecords, decoder_of, registry_of
 from service.kafka import connect
 from service.kafka.flags import Bootstrap, ClientName, SettingsFile, kafka_settings
 from service.kinds import data_kinds
@@ -32,11 +32,10 @@ from service.policy import Policy, load_policy, parse_policy
 from service.policy.data import Proposal, TopicFacts
 from service.policy.text import parse_text
 from service.proposal import SafeHarbor, propose, read_areas
-from service.registry import Registry, RegistrySettings
 from service.replay import BATCH, Replay
 from service.report import ReplayReport
 from service.risk import Roles, rate, sentence
-from service.settings import read_settings_file, settings_of
+from service.settings import read_settings_file
 
 SHARE, SIZE, SETS = 0.2, 3, 3
 """Fields that are named as a reason: what they single out together, how many they are, and how many such sets."""
@@ -84,7 +83,8 @@ def init(
     known = topic_records(name)
     with progress_bar() as progress:
         seen = topic_sample(connect(kafka_settings(bootstrap, client)), name, sample, progress, known.columns)
-    _for_topic(seen, TopicFacts(name, seen.keyed, known.tags, known.format), out, rules, try_out=try_out)
+    facts = TopicFacts(name, seen.keyed, known.tags, known.format, known.key_format, known.key_fields)
+    _for_topic(seen, facts, out, rules, try_out=try_out)
 
 
 def _rules(preset: Preset | None, areas: Path | None) -> SafeHarbor | None:
@@ -185,7 +185,7 @@ def _tried_topic(seen: TopicSample, path: Path) -> Iterator[str]:
 
 def _events(records: GivenRecords, policy: Policy) -> Iterator[Events]:
     """As a worker reads them."""
-    registry = Registry(settings_of(RegistrySettings, {})) if policy.format.needs_registry else None
+    registry = registry_of(policy.route())
     decoder = decoder_of(policy.route(registry), MAX_EVENT_BYTES, LARGEST_MESSAGE, PersonKey.random())
     for start in range(0, len(records.values), BATCH):
         yield decoder.decode(GivenRecords.without_keys(records.values[start : start + BATCH], start))

@@ -7,10 +7,11 @@ as columns of their own, those of JSON in structs. A field that holds many value
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,12 +25,14 @@ from service.codec.avro import AvroReader, RegistrySchemas
 from service.codec.binary_records import BinaryReader, Part, one_column
 from service.codec.events import MAX_EVENT_BYTES, WIRE_PREFIX
 from service.codec.field_tags import MOST_FIELDS, field_tags
-from service.codec.formats import AVRO, DEFAULT_FORMAT, JSON_SCHEMA, PROTOBUF
+from service.codec.formats import AVRO, DEFAULT_FORMAT, JSON_SCHEMA, PROTOBUF, RAW
 from service.codec.protobuf import ProtobufReader, RegistryMessages
-from service.registry import Registry
+from service.registry import Registered, Registry
 
 _AT_ONCE = 1 << 20
 """Values that are found at once, in however many records."""
+_FORMATS = {"AVRO": AVRO, "PROTOBUF": PROTOBUF, "JSON": JSON_SCHEMA}
+"""What policies call the kinds of a registry."""
 _MANY = pa.list_(pa.null())
 """The type of a column that stands for values of which a record holds many."""
 
@@ -50,13 +53,36 @@ class TopicRecords:
     columns: Columns
     tags: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What the newest schema says of fields, such as PII."""
+    key_format: str = RAW
+    """How the keys of its records are written, as policies name it."""
+    key_fields: tuple[str, ...] = ()
+    """Fields of a key that is a record."""
 
 
 def undescribed(topic: str, registry: Registry | None) -> TopicRecords:
-    """By the newest schema of the topic; plain JSON where nobody has one."""
-    subject = f"{topic}-value"
-    newest = registry.newest(subject) if registry is not None else None
-    if registry is None or newest is None:
+    """By the newest schemas of the topic; plain JSON, and raw keys, where nobody has one."""
+    if registry is None:
+        return TopicRecords(DEFAULT_FORMAT, JsonColumns())
+    key = registry.newest(f"{topic}-key")
+    found = _undescribed_values(f"{topic}-value", registry)
+    return found if key is None else replace(found, key_format=_FORMATS[key.kind], key_fields=_key_fields(key))
+
+
+def _key_fields(key: Registered) -> tuple[str, ...]:
+    if key.kind == "AVRO":
+        found = avro_schema.parse(key.text, key.references)
+        return tuple(name for name, _ in _bounded(avro_schema.leaves(found)))
+    if key.kind == "PROTOBUF":
+        message = protobuf_schema.message_of(protobuf_schema.parse(key.text, key.references), None)
+        return tuple(name for name, _ in _bounded(protobuf_schema.leaves(message)))
+    described = msgspec.json.decode(key.text)
+    properties = described.get("properties") if isinstance(described, dict) else None
+    return tuple(properties) if isinstance(properties, dict) else ()
+
+
+def _undescribed_values(subject: str, registry: Registry) -> TopicRecords:
+    newest = registry.newest(subject)
+    if newest is None:
         return TopicRecords(DEFAULT_FORMAT, JsonColumns())
     tags = field_tags(newest)
     if newest.kind == "AVRO":

@@ -20,6 +20,7 @@ from microdata import DataError, Hierarchy, Sample
 from microdata.columns import field_column
 from service.policy.data import TopicFacts
 from service.proposal.guesses import Guess, guesses
+from service.proposal.names import names_key
 from service.proposal.persons import Persons
 from service.proposal.profile import Profile, profiles
 from service.proposal.stream import stream_lines
@@ -83,12 +84,12 @@ def propose(sample: Sample, name: str, topic: TopicFacts | None = None, rules: R
     ends = (
         [*_guarantee(least, sensitive=sensitive), *_table(int((~rest).sum()) + sample.misshapen, sample)]
         if topic is None
-        else list(stream_lines(topic.name, least, topic.format, sensitive=sensitive))
+        else list(stream_lines(topic.name, least, _formats(topic, in_key=persons.key), sensitive=sensitive))
     )
     lines = [
         *_head(name, sample, "table" if topic is None else "topic"),
         *_commented(said),
-        *_person(found, persons),
+        *_person(found, persons, topic.key_fields if topic else ()),
         *_schema(found, files),
         *_left_out(found),
         *ends,
@@ -150,11 +151,19 @@ def _head(name: str, sample: Sample, what: str) -> Iterator[str]:
     yield "schema:"
 
 
-def _person(found: list[Guess], persons: Persons) -> Iterator[str]:
+def _formats(topic: TopicFacts, *, in_key: bool) -> str:
+    """What the policy says of formats: those of keys where the person is in them."""
+    if in_key and (topic.format, topic.key_format) != ("json", "raw"):
+        return f"{{input: {topic.format}, output: {topic.format}, key: {topic.key_format}}}"
+    return topic.format if topic.format != "json" else ""
+
+
+def _person(found: list[Guess], persons: Persons, key_fields: Sequence[str]) -> Iterator[str]:
     yield from _commented(_warnings(found, persons))
     if persons.key:
         yield "  # records have keys, which come back; no field reads like a person"
-        yield "  person: {key: true}"
+        named = next(filter(names_key, key_fields), next(iter(key_fields), None))
+        yield f"  person: {{key: {'true' if named is None else _scalar(named)}}}"
     elif persons.column is None:
         yield "  person: {row: true}"
     else:

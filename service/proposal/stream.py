@@ -9,14 +9,14 @@ TUPLES, SECONDS = 1000, 60
 """How long an event may wait, to begin with."""
 
 
-def stream_lines(topic: str, k: int, format_name: str, *, sensitive: bool) -> Iterator[str]:
-    """Guarantee and topics."""
+def stream_lines(topic: str, k: int, format_said: str, *, sensitive: bool) -> Iterator[str]:
+    """Guarantee and topics; `format_said` is what the policy says of formats, empty for plain JSON."""
     diversity = ", l: 2" if sensitive else ""
     yield "# k persons share each cluster" + (", and it has two sensitive values or more." if sensitive else ".")
     yield f"guarantee: {{algorithm: castle, k: {k}{diversity}, delay: {{tuples: {TUPLES}, seconds: {SECONDS}}}}}"
     yield "stream:"
     for key, name in (("input", topic), ("output", f"{topic}.safe"), ("dead_letters", f"{topic}.dead")):
         yield f"  {key}: {json.dumps(name)}"
-    if format_name != "json":
-        yield f"  format: {format_name}"
+    if format_said:
+        yield f"  format: {format_said}"
     yield "  start: latest  # or earliest: also what is in the topic already"

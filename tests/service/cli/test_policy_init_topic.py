@@ -170,3 +170,33 @@ def test_a_topic_with_a_schema_is_read_by_it(
         assert "2 rows could not be read" in result.stderr
         assert MARK not in result.output
         assert len(registry.schemas) == 1, "looking registers nothing"
+
+
+WHO = {
+    "type": "record",
+    "name": "Who",
+    "fields": [{"name": "region", "type": "int"}, {"name": "user_id", "type": "int"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "person", "formats"),
+    [
+        ("string", "{key: true}", "format: {input: json, output: json, key: avro}"),
+        (WHO, "{key: user_id}", "format: {input: json, output: json, key: avro}"),
+        (None, "{key: true}", None),
+    ],
+)
+def test_keys_are_read_by_their_schema(
+    key: Any, person: str, formats: str | None, portcullis: Any, orders: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    with FakeRegistry() as registry:
+        if key is not None:
+            registry.add("keyed-key", json.dumps(key))
+        monkeypatch.setenv("PORTCULLIS_REGISTRY_URL", registry.url)
+        result = portcullis("policy", "init", "--topic", "keyed", "--bootstrap", orders, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    text = (tmp_path / "policy.yaml").read_text()
+    assert f"person: {person}" in text
+    assert formats in text if formats else "format:" not in text
+    assert load_policy(tmp_path / "policy.yaml").format.key_type == ("raw" if key is None else "avro")
