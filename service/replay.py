@@ -35,7 +35,7 @@ from microdata import (
     silent,
     words,
 )
-from privacy import Groups, Left, Record, Watch
+from privacy import Groups, KAnonymity, KOverTime, Left, Model, Record, Watch
 from service.codec import Events, JsonCodec, read_events
 from service.policy import Policy
 from service.publishing.boxes import PublishedBoxes
@@ -234,6 +234,16 @@ class Replay:
             raise GuaranteeError(f"linked rows leave too few persons for {failing} of {len(persons)}; nothing is kept")
         self.linked = linked_of(left, self._record.linked(first=True)[1], self._asked())
 
+    def _counted_over(self, model: Model) -> str | None:
+        """The rows that a model of sensitive values is checked on where boxes of known persons get further rows."""
+        about_persons = isinstance(model, (KAnonymity, KOverTime))
+        if not self.engine.remembers or self.policy.asked_of_engine.adds is None or about_persons:
+            return None
+        return (
+            "all rows published of a cohort and of the cohorts that it was split from; the rows of one box may show "
+            "fewer values"
+        )
+
     def _asked(self) -> int:
         """Persons that somebody must be hidden among."""
         return max(model.least_persons for model in self.engine.models())
@@ -390,6 +400,7 @@ class Replay:
                     holds=True,
                     failing=0,
                     more_is_safer=model.more_is_safer,
+                    counted_over=self._counted_over(model),
                 )
                 for model in self.engine.models()
             ],

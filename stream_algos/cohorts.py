@@ -107,8 +107,9 @@ class CohortsParameters(StreamParameters):
         default=1,
         ge=1,
         le=MOST_PERSONS,
-        description="distinct values of every sensitive attribute among the published rows of every cohort; with "
-        "company present, in every class",
+        description="distinct values of every sensitive attribute. With company standing they are counted over all "
+        "published rows of a cohort and of the cohorts that it was split from, so the rows of one box may show fewer; "
+        "with company present, over the rows of every class",
     )
     p: Distinct | None = Field(
         None, exclude_if=not_asked, description="distinct values, as l; of every sensitive attribute or each its own"
@@ -214,6 +215,8 @@ class Cohorts(CohortMemory, Engine):
     - Fewer than k members publish nothing until others join: those who find no other cohort.
     - The engine also takes the rows of rejected events, which are never published. A member who moved with such an
       event, or whose values cannot be read in it, is dismissed.
+    - `l`, `p` and `p_categories` count all values that left with the boxes of a cohort and of the cohorts that it was
+      split from. They say nothing about the rows of one box: a box that is new after a split may show a single value.
 
     That is `company: standing`. With `company: present` a row waits until its delay is over, and leaves in a class with
     rows of at least k persons: it gathers those whose cohorts' boxes enlarge its own least, and all of them leave with

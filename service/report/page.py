@@ -154,7 +154,8 @@ def results_card(results: list[Result]) -> str:
     ]
     return card(
         "Asked and achieved",
-        "The bar shows the least safe class. It has to end in the shaded part; the line is what was asked.",
+        "The bar shows the least safe class. It has to end in the shaded part; the line is what was asked."
+        + "".join(f" {_capital(one.model)} is counted over {one.counted_over}." for one in results if one.counted_over),
         parts().results(lines),
     )
 

@@ -83,6 +83,9 @@ class Result(Section):
     failing: int = Field(description="classes that do not meet it")
     more_is_safer: bool
     ground: str | None = Field(None, description="the ground distance of closeness")
+    counted_over: str | None = Field(
+        None, description="the rows that the numbers are about, where these are not the rows of a class"
+    )
 
 
 class Measure(Section):

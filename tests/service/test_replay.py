@@ -440,6 +440,11 @@ def test_people_who_come_back_are_hidden_over_time(portcullis: Any, visits: Any)
         "k-over-time": True,
         "distinct-l-diversity": True,
     }
+    rows = "all rows published of a cohort and of the cohorts that it was split from"
+    counted = {one["model"]: one["counted_over"] for one in report["guarantees"]}
+    assert counted.pop("distinct-l-diversity").startswith(rows)
+    assert counted == {"k-over-time": None}
+    assert f"Distinct-l-diversity is counted over {rows}" in (visits / "report.html").read_text()
     assert "at least" in result.output
     assert "fewest candidates" in (visits / "report.html").read_text()
     assert MARK not in json.dumps(report) + result.output + (visits / "safe.jsonl").read_text()
@@ -481,6 +486,7 @@ def test_rows_of_people_who_come_back_leave_in_classes_if_company_must_be_presen
     assert report["linked"]["fewest"] >= 4
     achieved = {one["model"]: one["achieved"] for one in report["guarantees"]}
     assert achieved.keys() == {"k-over-time", "k-anonymity", "distinct-l-diversity"}
+    assert {one["counted_over"] for one in report["guarantees"]} == {None}
     assert min(achieved["k-over-time"], achieved["k-anonymity"]) >= 4
     assert all(len(json.loads(line)["rows"]) >= 4 for line in (visits / "safe.jsonl").read_text().splitlines())
 
