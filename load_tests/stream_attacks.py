@@ -4,6 +4,9 @@
 
 The orders of `examples/orders` are replayed with each algorithm, with a seed, so that everybody gets these numbers.
 They come at a steady pace; the faster it is, the more rows leave in the second that an attacker knows of.
+
+Then attackers of `cohorts` who know more than its promise allows for: who had already come, who has left, who is very
+active, or two releases of one stream. They attack the orders and an invented stream with arrivals and departures.
 """
 
 from __future__ import annotations
@@ -14,11 +17,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from load_tests.harness import ROOT, arguments, print_machine, print_table, write_json
+from load_tests.stream_linking import QUASI, people
+from load_tests.stream_quality import run
+from microdata import Schema, Table
+from privacy import Sightings, candidates
 from service.codec import read_events
 from service.policy import Policy, parse_policy
 from service.policy.text import parse_text, read_policy_text
 from service.replay import Replay
+from stream_algos import Cohorts
 
 ORDERS = ROOT / "examples" / "orders"
 K = 10
@@ -33,6 +44,14 @@ ENGINES: dict[str, Mapping[str, Any]] = {
 RATES = (1, 10, 100)
 """Events per second."""
 MARKS = ("<!-- stream_attacks -->", "<!-- /stream_attacks -->")
+KNOWLEDGE_MARKS = ("<!-- stream_knowledge -->", "<!-- /stream_knowledge -->")
+KNOWLEDGE_K = (2, 5, 10)
+VICTIMS = 300
+PERSONS, EVENTS = 3_000, 30_000
+"""Of the invented stream."""
+ACTIVE = 0.2
+"""The share of persons who count as very active."""
+DELAY = {"tuples": 500}
 
 
 def policy_for(guarantee: Mapping[str, Any]) -> Policy:
@@ -72,6 +91,131 @@ def compare(engines: Sequence[str], rates: Sequence[float]) -> list[dict[str, An
     return rows
 
 
+Published = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
+"""Of each published row its position in the stream, its person, and both ends of its box."""
+
+
+def orders_table() -> Table:
+    """The events of the orders, with persons numbered from 0."""
+    schema = policy_for(ENGINES["cohorts, standing"]).schema
+    parts = list(read_events(ORDERS / "orders.jsonl", schema))
+    persons, quasi, sensitive = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("persons", "quasi", "sensitive")
+    )
+    numbered = np.unique(persons, return_inverse=True)[1].ravel().astype(np.int64)
+    return Table(Schema("person", schema.quasi, schema.sensitive), numbered, quasi, sensitive)
+
+
+def arrivals_table(persons: int = PERSONS, events: int = EVENTS, seed: int = 1) -> Table:
+    """Events of persons who arrive over time, act with a heavy tail of activity, and leave for good."""
+    random = np.random.default_rng(seed)
+    crowd, times = people(persons, QUASI[4], seed), np.sort(random.uniform(0.0, 1.0, events))
+    came = np.linspace(-0.2, 0.9, persons)
+    gone = came + 0.1 + random.exponential(0.5, persons)
+    activity = 0.05 + random.pareto(1.2, persons)
+    whose = np.empty(events, np.int64)
+    for start in range(0, events, 200):
+        own = slice(start, start + 200)
+        there = np.flatnonzero((came <= times[start]) & (gone > times[start]))
+        whose[own] = random.choice(there, len(times[own]), p=activity[there] / activity[there].sum())
+    numbered = np.unique(whose, return_inverse=True)[1].ravel().astype(np.int64)
+    chosen = crowd.take(whose)
+    return Table(Schema("person", crowd.schema.quasi, crowd.schema.sensitive), numbered, chosen.quasi, chosen.sensitive)
+
+
+def published(table: Table, k: int, founders: int | None = None, first: int = 0, last: int | None = None) -> Published:
+    """The rows that `cohorts` publishes of a part of a stream."""
+    part = table.take(np.arange(len(table))[first:last])
+    release = run(Cohorts, part, k=k, delay=DELAY, company="standing", founders=founders).release
+    cluster = release.cluster_of()
+    return release.members + first, part.persons[release.members], release.lo[cluster], release.hi[cluster]
+
+
+def fewest_values(table: Table, k: int) -> float:
+    """The share of the boxes of `cohorts` with ℓ = 2 whose rows show one sensitive value."""
+    release = run(Cohorts, table, k=k, l=2, delay=DELAY, company="standing").release
+    boxes, which = np.unique(np.column_stack([release.lo, release.hi]), axis=0, return_inverse=True)
+    values = table.sensitive[release.members, 0]
+    shown = np.unique(np.column_stack([which.ravel()[release.cluster_of()], values]), axis=0)[:, 0]
+    return float((np.bincount(shown, minlength=len(boxes)) == 1).mean())
+
+
+class Stream:
+    """What attackers know of one stream beside its releases."""
+
+    def __init__(self, table: Table) -> None:
+        self.table, self.persons = table, int(table.persons.max()) + 1
+        self.first, self.last = np.full(self.persons, len(table)), np.zeros(self.persons, np.int64)
+        np.minimum.at(self.first, table.persons, np.arange(len(table)))
+        np.maximum.at(self.last, table.persons, np.arange(len(table)))
+        events = np.bincount(table.persons, minlength=self.persons)
+        self.active = events >= np.quantile(events, 1 - ACTIVE)
+        self.seen = Sightings(np.arange(len(table)), table.persons, table.quasi)
+
+    def candidates(self, releases: Sequence[Published], knows: str, victims: int) -> NDArray[np.int64]:
+        """How many persons each victim may be, to an attacker who ties all of their published rows together."""
+        rows, whose, lo, hi = (np.concatenate(columns) for columns in zip(*releases, strict=True))
+        there = np.unique(whose)
+        if knows == "active":
+            there = there[self.active[there]]
+        found = []
+        for victim in np.random.default_rng(7).permutation(there)[:victims].tolist():
+            own = whose == victim
+            possible = {
+                "came": self.first <= rows[own].min(),
+                "left": self.last >= rows[own].max(),
+                "active": self.active,
+            }.get(knows, np.ones(self.persons, bool))
+            kept = possible[self.table.persons]
+            seen = Sightings(self.seen.positions[kept], self.seen.persons[kept], self.seen.quasi[kept])
+            found.append(int(candidates(seen, rows[own], whose[own], lo[own], hi[own])[1][0]))
+        return np.array(found)
+
+
+def knowing(name: str, table: Table, ks: Sequence[int], victims: int = VICTIMS) -> list[dict[str, Any]]:
+    """What attackers get of `cohorts` who know more than its promise allows for."""
+    stream, rows, middle = Stream(table), [], len(table) // 2
+    for k in ks:
+        one = published(table, k)
+        halves = [published(table, k, last=middle), published(table, k, first=middle)]
+        attackers: tuple[tuple[str, Sequence[Published], str], ...] = (
+            ("everybody's values (the promise)", [one], ""),
+            ("(a) who had already come", [one], "came"),
+            ("(b) who has left since", [one], "left"),
+            ("(c) who is very active", [one], "active"),
+            ("(d) releases with k and with 2k", [one, published(table, 2 * k)], ""),
+            ("(d) releases for two audiences", [one, published(table, k, founders=6 * k)], ""),
+            ("(d) both sides of a drain", halves, ""),
+        )
+        for attacker, releases, knows in attackers:
+            left = stream.candidates(releases, knows, victims)
+            facts = {"median": float(np.median(left)), "fewest": int(left.min()), "below k": float((left < k).mean())}
+            rows.append({"stream": name, "k": k, "attacker knows": attacker, **facts})
+        rows.append({"stream": name, "k": k, "attacker knows": "", "one value": fewest_values(table, k)})
+    return rows
+
+
+def knowledge_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The tables of the page: shares of victims below k, and of boxes that show one value."""
+    streams = list(dict.fromkeys((row["stream"], row["k"]) for row in rows))
+    lines = ["| the attacker also knows | covered | " + " | ".join(f"{name}, k = {k}" for name, k in streams) + " |"]
+    lines.append("|---|---|" + "---|" * len(streams))
+    for attacker in dict.fromkeys(row["attacker knows"] for row in rows if row["attacker knows"]):
+        cells = [row for row in rows if row["attacker knows"] == attacker]
+        covered = "yes" if "the promise" in attacker else "not covered"
+        shares = " | ".join(f"{row['below k']:.1%} (fewest {row['fewest']})" for row in cells)
+        lines.append(f"| {attacker} | {covered} | {shares} |")
+    shares = " | ".join(f"{row['one value']:.1%}" for row in rows if not row["attacker knows"])
+    return [*lines, f"| boxes that show one value with `l: 2` | not covered | {shares} |"]
+
+
+def write_between(marks: tuple[str, str], lines: Sequence[str], page: Path) -> None:
+    """What was measured, between its marks on a page."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(marks[0])
+    _, _, after = rest.partition(marks[1])
+    page.write_text("\n".join([before + marks[0], *lines, marks[1] + after]), encoding="utf-8")
+
+
 def write_tables(rows: Sequence[Mapping[str, Any]], page: Path) -> None:
     """What was measured, between its marks on a page."""
     lines = ["| algorithm | with one row | with all rows | fewest | below k | found |", "|---|---|---|---|---|---|"]
@@ -83,9 +227,7 @@ def write_tables(rows: Sequence[Mapping[str, Any]], page: Path) -> None:
     for row in rows:
         if row["others"] is not None:
             lines.append(f"| `{row['algorithm']}` | {row['rate']} | {row['others']:g} | {row['nobody']:.1%} |")
-    before, _, rest = page.read_text(encoding="utf-8").partition(MARKS[0])
-    _, _, after = rest.partition(MARKS[1])
-    page.write_text("\n".join([before + MARKS[0], *lines, MARKS[1] + after]), encoding="utf-8")
+    write_between(MARKS, lines, page)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -99,9 +241,17 @@ def main() -> None:
     print_machine()
     rows = compare(tuple(ENGINES), RATES[-1:] if options.quick else RATES)
     print_table("What attackers get of the orders", tuple(rows[0]), [list(row.values()) for row in rows])
+    streams = {"orders": orders_table(), "arrivals": arrivals_table()}
+    ks = KNOWLEDGE_K[:1] if options.quick else KNOWLEDGE_K
+    known = [row for name, table in streams.items() for row in knowing(name, table, ks)]
+    columns = ("stream", "k", "attacker knows", "median", "fewest", "below k", "one value")
+    print_table(
+        "What attackers of cohorts get who know more", columns, [[row.get(c) for c in columns] for row in known]
+    )
     if options.docs:
         write_tables(rows, options.docs / "threat-model.md")
-    write_json(options.json, "stream_attacks", rows)
+        write_between(KNOWLEDGE_MARKS, knowledge_lines(known), options.docs / "threat-model.md")
+    write_json(options.json, "stream_attacks", [*rows, *known])
 
 
 if __name__ == "__main__":
