@@ -189,6 +189,17 @@ def test_a_value_that_cannot_be_read_is_told_before_its_key() -> None:
     ]  # fmt: skip
 
 
+def test_a_rejected_value_is_of_the_person_whom_the_key_names_under_every_version(registry: FakeRegistry) -> None:
+    """Engines that remember persons take these rows."""
+    numbers = [add(registry, "raw-key", each) for each in ("string", {"type": "string", "doc": "2"})]
+    keys: list[bytes | None] = [framed(number, written("string", "a")) for number in (*numbers, *numbers, 99)]
+    values: list[bytes | None] = [b'{"age": 7}', b'{"age": 700}', b"no json", b'{"age": "x"}', b"no json"]
+    events = decoded(route_of(TopicFormat("avro"), None, registry), keys, values)
+    assert events.rejected is not None
+    assert events.rejected.rows.tolist() == [11, 12, 13]
+    assert {*events.rejected.persons.tolist()} == {*events.persons.tolist()}
+
+
 def test_keys_and_values_have_formats_of_their_own(registry: FakeRegistry) -> None:
     order = {"type": "record", "name": "Order", "fields": [{"name": "age", "type": "int"}]}
     of_key, of_value = add(registry, "raw-key", "string"), add(registry, "raw-value", order)

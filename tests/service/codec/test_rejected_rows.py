@@ -73,7 +73,7 @@ def test_json_records_with_a_field_of_the_wrong_type_show_their_person() -> None
 def test_a_record_key_names_the_person_of_a_record_that_cannot_be_decoded() -> None:
     values = [event(), b"{", event(age="old"), None, event(), b"x" * 300_000]
     keys: list[bytes | None] = [b"p", b"p", b"p", b"p", None, b"p"]
-    events = JsonCodec(BY_KEY, person_key=KEY).decode(GivenRecords(np.arange(6), keys, values))  # type: ignore[arg-type]
+    events = JsonCodec(BY_KEY, person_key=KEY).decode(GivenRecords(np.arange(6), keys, values))
     assert same(shown(events), [(row, [np.nan, np.nan]) for row in (1, 2, 5)]), "a tombstone is no event"
     assert events.rejected is not None
     assert set(events.rejected.persons.tolist()) == set(events.persons.tolist())
