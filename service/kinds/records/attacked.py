@@ -32,7 +32,7 @@ from service.kinds.records.replayed import read_lines, sightings_of
 from service.policy import Policy
 from service.report import Attacked, Linked, Timing, exposed, linked_of, timing_of, tried
 
-MOST_ROWS = 200_000
+MOST_ROWS = 1_000_000
 """Published rows; each is looked for in the original."""
 _VICTIMS = 1_000
 _TICK_SECONDS = 1.0
