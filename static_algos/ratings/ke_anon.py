@@ -141,9 +141,10 @@ class KeAnon:
             groups = spread_groups(ordered, groups, recoding, diverse[0], self.parameters.k, progress)
         labels = np.empty(len(ratings), np.int64)
         for number, members in enumerate(groups):
-            labels[order[members]] = number
+            labels[members] = number
         progress("recode", 0, len(ratings))
-        publication = RatingsPublication.of(ratings, labels, recoding, self.parameters.k)
+        # Recoding breaks ties by the order of the rows, so it needs the order in which the spread was measured.
+        publication = RatingsPublication.of(ordered, labels, recoding, self.parameters.k).take(np.argsort(order))
         _prove(publication, models, self.parameters.k)
         return publication
 

@@ -49,6 +49,12 @@ class RatingsPublication:
         recoded = Ratings(original.schema, original.names, original.persons, changed, sensitive)
         return cls(original, groups, recoded, recoding)
 
+    def take(self, order: NDArray[np.int64]) -> RatingsPublication:
+        """Return the same publication with its persons in this order."""
+        return RatingsPublication(
+            self.original.take(order), self.groups[order], self.recoded.take(order), self.recoding
+        )
+
     @cached_property
     def released(self) -> Ratings:
         """Who leaves: everybody who has a rating left."""
