@@ -141,7 +141,18 @@ def test_sensitive_ratings_are_spread_around_everybody(rows: Any, sd: float, str
 @pytest.mark.parametrize("strategy", ["clip", "centroid", "paper", "same"])
 def test_ties_are_broken_in_the_order_in_which_the_spread_was_measured(strategy: str) -> None:
     """With `paper`, the rows in their given order were recoded differently and missed the spread of one person."""
-    quasi = [(6, 6, 1), (4, 1, 3), (3, 6, 5), (1, 2, 2), (4, 2, 3), (1, 6, 3), (5, 2, 5), (3, 5, 4), (6, 6, 6), (6, 6, 5)]
+    quasi = [
+        (6, 6, 1),
+        (4, 1, 3),
+        (3, 6, 5),
+        (1, 2, 2),
+        (4, 2, 3),
+        (1, 6, 3),
+        (5, 2, 5),
+        (3, 5, 4),
+        (6, 6, 6),
+        (6, 6, 5),
+    ]
     secrets = [5, 4, 4, 5, 2, 1, 5, 4, 4, 2]
     rows = [(*row, secret) for row, secret in zip(quasi, secrets, strict=True)]
     ratings = ratings_from_rows(rows, Scale(1, 6), names=["q1", "q2", "q3", "secret"], sensitive=["secret"])
