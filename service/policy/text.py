@@ -1,7 +1,8 @@
 """Policy texts as mappings: YAML or JSON, with limits, and without YAML's surprises.
 
-YAML here follows the core schema of YAML 1.2, so `NO` is a country and `2020-01-01` a text. A key given twice is an
-error, and aliases count with everything they stand for, so that a small text cannot become a large one.
+YAML here follows the core schema of YAML 1.2, so `NO` is a country and `2020-01-01` a text. Digits behind a leading
+zero (`008`) are a text as well, because PyYAML writes such codes without quotes. A key given twice is an error, and
+aliases count with everything they stand for, so that a small text cannot become a large one.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ _SCALARS: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
     (re.compile(r"true|True|TRUE"), lambda _: True),
     (re.compile(r"false|False|FALSE"), lambda _: False),
     (re.compile(r"0|-?[1-9][0-9]*"), _whole),
-    (re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"), _fraction),
+    (re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"), _fraction),
 )
 _SPECIAL = frozenset("nN~tTfF-+.0123456789")
 """How every scalar that is not a text begins."""

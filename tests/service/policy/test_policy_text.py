@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from service.policy import PolicyError
 from service.policy.text import MAX_BYTES, MAX_DEPTH, parse_text, read_policy_text
@@ -16,9 +17,18 @@ def refused(text: Any, **options: Any) -> Any:
 
 
 def test_yaml_reads_countries_days_and_numbers_as_they_are_written() -> None:
-    text = "schema: [NO, yes, on, 2020-01-01, 12:30:00, 007, 1_000, 1.5, 10, -3, true, null, ~, .inf]"
-    expected = ["NO", "yes", "on", "2020-01-01", "12:30:00", 7.0, "1_000", 1.5, 10, -3, True, None, None, ".inf"]
+    text = "schema: [NO, yes, on, 2020-01-01, 12:30:00, 1_000, 1.5, 0.5, 10, 0, -3, true, null, ~, .inf]"
+    expected = ["NO", "yes", "on", "2020-01-01", "12:30:00", "1_000", 1.5, 0.5, 10, 0, -3, True, None, None, ".inf"]
     assert parse_text(text) == {"schema": expected}
+
+
+def test_digits_behind_a_leading_zero_are_a_text() -> None:
+    """PyYAML writes the text 008 without quotes, so that a label of a hierarchy was read as 8.0."""
+    written = ["007", "008", "0123", "-08", "00.5", "0"]
+    text = yaml.safe_dump({"schema": written})
+    assert "- 008\n" in text
+    assert parse_text(text) == {"schema": written}
+    assert parse_text("schema: {008: [008, 8]}") == {"schema": {"008": ["008", 8]}}
 
 
 def test_keys_are_texts() -> None:
