@@ -1,7 +1,8 @@
 """Hierarchies made for people: intervals, quantiles, dates, prefixes.
 
-A builder lays its levels from fine to coarse. A node that would read like its child is left out, and a root is put on
-top only where more than one node is left there.
+A builder lays its levels from fine to coarse. Dates and prefixes have every level that was asked for and a root above
+them, whatever the values: the number of levels decides how far an algorithm generalizes. Intervals that would read like
+their child are left out.
 """
 
 from __future__ import annotations
@@ -87,14 +88,14 @@ def date_hierarchy(
         raise HierarchyError(f"levels must be of {', '.join(_DATE_LEVELS)}, in this order", given=", ".join(levels))
     days = [date.fromordinal(day).isoformat() for day in range(first.toordinal(), last.toordinal() + 1)]
     rows = dict.fromkeys(zip(*(map(_DATE_LEVELS[level], days) for level in levels), strict=True))
-    return _rooted(rows, "*")
+    return Hierarchy.from_rows([*row, "*"] for row in rows)
 
 
 def prefix_hierarchy(values: Iterable[Any], keep: Sequence[int] = (3, 2, 1)) -> Hierarchy:
     """Texts such as postcodes by how many leading characters are kept.
 
     >>> prefix_hierarchy(["53711", "53712", "53903"]).rows()[0]
-    ['53711', '537**', '53***']
+    ['53711', '537**', '53***', '5****', '*****']
     """
     texts = sorted({str(value).strip() for value in values})
     if not texts or not texts[0]:
@@ -107,7 +108,8 @@ def prefix_hierarchy(values: Iterable[Any], keep: Sequence[int] = (3, 2, 1)) -> 
     def hidden(text: str, kept: int) -> str:
         return text[:kept] + "*" * (max(longest - kept, 0) if alike else 1)
 
-    return _rooted([(text, *(hidden(text, kept) for kept in keep)) for text in texts], "*" * (longest if alike else 1))
+    root = "*" * (longest if alike else 1)
+    return Hierarchy.from_rows((text, *(hidden(text, kept) for kept in keep), root) for text in texts)
 
 
 def _nested(numbers: NDArray[np.float64], levels: Sequence[NDArray[np.float64]]) -> Hierarchy:
@@ -143,15 +145,6 @@ def _nested(numbers: NDArray[np.float64], levels: Sequence[NDArray[np.float64]])
 
 def _interval(texts: Sequence[str], low: int, high: int) -> str:
     return texts[low] if low == high else f"[{texts[low]},{texts[high]}]"
-
-
-def _rooted(rows: Iterable[Sequence[str]], root: str) -> Hierarchy:
-    """A tree from rows without a root; a label alone on top of all rows is root enough."""
-    rows = list(rows)
-    while len({row[-1] for row in rows}) == 1 and len({row[-2:-1] for row in rows}) == 1 and len(rows[0]) > 1:
-        rows = [row[:-1] for row in rows]
-    alone = len({row[-1] for row in rows}) == 1
-    return Hierarchy.from_rows(rows if alone else [[*row, root] for row in rows])
 
 
 def _date(value: date | str) -> date:

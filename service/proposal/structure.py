@@ -38,11 +38,14 @@ def days_tree(labels: Sequence[str], days: Sequence[date]) -> Hierarchy:
 
 
 def codes_tree(labels: Sequence[str]) -> Hierarchy:
-    """Codes by their first characters: three, two and one quarter of them, three to one of uneven ones."""
+    """Codes by their first characters: three, two and one quarter of them, three to one of uneven ones.
+
+    Characters with which all codes begin make no level.
+    """
     lengths = {len(label) for label in labels}
     size = lengths.pop() if len(lengths) == 1 else 5
     keep = sorted({size * 3 // 4, size // 2, size // 4} - {0}, reverse=True)
-    return prefix_hierarchy(labels, keep or [1])
+    return prefix_hierarchy(labels, [kept for kept in keep if len({label[:kept] for label in labels}) > 1] or [1])
 
 
 def look_coded(labels: Sequence[str]) -> bool:

@@ -1,9 +1,14 @@
 """The worked examples of purpose and trust: X. Sun (2010), chapter 4; sections TC-4C to TC-4G of the specification."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from microdata import Category, Hierarchy, Number, PersonSource, Schema, Table, prefix_hierarchy
+from service.cli import app
 from static_algos import Purpose
 from static_algos.dependency import distances
 from static_algos.purpose import attribute_degrees, priorities, rises, steps_after, weighted_degree
@@ -70,7 +75,43 @@ def test_the_algorithm_publishes_it() -> None:
     publication = Purpose(k=2, trust=0.5, **asked).anonymize(TABLE)
     assert publication.details["levels"] == {"gender": 1, "age": 0, "postcode": 1}
     assert publication.details["requested_degree"] == 0.125
+    assert publication.details["weighted_degree"] == pytest.approx(0.842, abs=5e-4)
     assert sorted(publication.sizes) == [2, 2, 2]
+
+
+POLICY = """\
+name: purpose
+schema:
+  person: {row: true}
+  quasi:
+    gender: {type: category, hierarchy: {"*": [male, female]}}
+    age: {type: category, hierarchy: {"*": [young, middle, old]}}
+    postcode:
+      type: category
+      hierarchy: {builder: prefixes, values: ["4350", "4351", "4352", "4353"], keep: [3, 2, 1]}
+guarantee:
+  algorithm: purpose
+  k: 2
+  order: [gender, postcode]
+  mode: literal
+  trust: 0.5
+  points: [[0, 1], [0.5, 0.125], [1, 0]]
+"""
+
+
+def test_the_command_reports_the_same_degree(tmp_path: Path) -> None:
+    lines = ["gender,age,postcode"]
+    for gender, age, postcode in ROWS.tolist():
+        lines.append(",".join([GENDER.hierarchy.leaves[gender], AGE.hierarchy.leaves[age], f"435{postcode}"]))
+    table, policy, report = (tmp_path / name for name in ("table.csv", "policy.yaml", "report.json"))
+    table.write_text("\n".join(lines) + "\n")
+    policy.write_text(POLICY)
+    asked = ["anonymize", table, "--policy", policy, "--out", tmp_path / "safe.csv", "--report", report]
+    done = CliRunner().invoke(app, [str(word) for word in asked])
+    assert done.exit_code == 0, done.output
+    details = json.loads(report.read_text())["details"]
+    assert details["levels"] == {"gender": 1, "age": 0, "postcode": 1}
+    assert details["weighted_degree"] == pytest.approx(0.842, abs=5e-4)
 
 
 def test_running_it_again_with_what_it_achieved_changes_the_table() -> None:

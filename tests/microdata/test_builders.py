@@ -85,12 +85,11 @@ def test_days_climb_to_their_year(start: Any, length: int) -> None:
     for offset, row in enumerate(tree.rows()):
         day = start + timedelta(offset)
         full = [f"{day}", f"{day:%Y-%m}", f"{day.year}-Q{(day.month - 1) // 3 + 1}", f"{day.year}", "*"]
-        assert row == full[: len(row)]
+        assert row == full
 
 
 def test_coarser_dates() -> None:
     assert date_hierarchy("2023-11-05", "2024-02-01", ["month", "year"]).rows()[2] == ["2024-01", "2024", "*"]
-    assert date_hierarchy("2024-05-05", "2024-05-05").rows() == [["2024-05-05"]]
 
 
 @given(st.lists(st.text("0123AB ", min_size=1, max_size=6).filter(str.strip), min_size=1, max_size=30))
@@ -108,6 +107,14 @@ def test_postcodes() -> None:
         ["AB1", "AB*", "*"],
         ["AB12", "AB*", "*"],
         ["C", "C*", "*"],
+    ]
+
+
+def test_levels_with_one_node_are_kept() -> None:
+    """The number of levels must not depend on the values: `purpose` divides a degree among them."""
+    assert prefix_hierarchy(["4350", "4351"], keep=[3, 2, 1]).rows()[0] == ["4350", "435*", "43**", "4***", "****"]
+    assert date_hierarchy("2024-05-05", "2024-05-05").rows() == [
+        ["2024-05-05", "2024-05", "2024-Q2", "2024", "*"],
     ]
 
 
