@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -50,30 +51,34 @@ class KAnonymity(Model):
 
 @dataclass(frozen=True)
 class MaxShare(Model):
-    """No person has more than this share of a class's rows, unless everybody in it has one row.
+    """No person has more than this share of a class's rows.
 
-    Two classes of one row per person may share a person, who then has two rows in their union: so the condition does
-    not survive merging.
+    A class of n persons with one row each has the share 1/n, so a class needs at least 1/share persons.
     """
 
     share: Real
 
     name = "max-share"
     parameter = "share"
-    survives_merging = False
+    survives_merging = True
     survives_adding = False
     more_is_safer = False
 
     def __post_init__(self) -> None:
         require_share("max_share", self.share)
 
+    @property
+    def least_persons(self) -> int:
+        """Return 1/share, rounded up."""
+        return math.ceil(1 / exact(self.share))
+
     def achieved(self, groups: Groups) -> NDArray[np.float64]:
-        """The largest share; 0 where everybody has one row, which no bound forbids."""
-        return np.where(groups.most <= 1, 0.0, groups.most / np.maximum(groups.rows, 1))
+        """Return the largest share of one person in each class."""
+        return groups.most / np.maximum(groups.rows, 1)
 
     def holds(self, groups: Groups) -> NDArray[np.bool_]:
-        """Whether nobody has too many rows."""
-        return (groups.most <= 1) | (groups.most <= floor_times(exact(self.share), groups.rows)).astype(bool)
+        """Return whether each class has no person with too many rows."""
+        return (groups.most <= floor_times(exact(self.share), groups.rows)).astype(bool)
 
 
 @KEYS.add(
@@ -96,7 +101,8 @@ def _persons(given: int, _beside: Mapping[str, Any], _schema: Schema) -> Iterato
     requests=[(0.8, 0.1)],
     gt=0,
     le=1,
-    description="largest share of a class's rows that one person may have; above 0, at most 1",
+    description="largest share of a class's rows that one person may have, so that it has at least 1/share persons; "
+    "above 0, at most 1",
 )
 def _share(given: float, _beside: Mapping[str, Any], _schema: Schema) -> Iterator[MaxShare]:
     yield MaxShare(given)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
@@ -138,13 +140,25 @@ class CastleParameters(StreamParameters):
 
     @model_validator(mode="after")
     def _feasible(self) -> CastleParameters:
-        if self.delta < self.k - 1:
+        if self.delta < self.least_persons - 1:
+            by_share = f"the {self.least_persons} persons that max_share={self.max_share} needs"
+            needed = f"k={self.k} persons" if self.least_persons == self.k else by_share
             raise InfeasibleError(
-                f"within δ={self.delta} tuples there are never k={self.k} persons",
+                f"within δ={self.delta} tuples there are never {needed}",
                 parameter="delay",
-                nearest=self.k - 1,
+                nearest=self.least_persons - 1,
             )
         return self
+
+    @property
+    def share(self) -> Fraction:
+        """The largest share of one person, as the kernels count it."""
+        return rounded_share(self.max_share or 1)
+
+    @property
+    def least_persons(self) -> int:
+        """Persons of the smallest class that meets `k` and `max_share`."""
+        return max(self.k, math.ceil(1 / self.share))
 
     @property
     def delta(self) -> int:
@@ -264,16 +278,15 @@ class Castle(Engine):
         super().__init__(schema, words=words, **given)
         self._check_values()
         parameters = self.parameters
-        share = rounded_share(parameters.max_share or 1)
         self._conditions = conditions_of(schema, self._models)
         self._check_delay()
         self._packed = packed(self._conditions)
         self._rules = Rules(
-            k=parameters.k,
+            k=parameters.least_persons,
             delta=parameters.delta,
             reuse=parameters.reuse,
-            share_of=share.numerator,
-            share_in=share.denominator,
+            share_of=parameters.share.numerator,
+            share_in=parameters.share.denominator,
             keep_below=self.keep_below,
             is_conditional=bool(self._conditions),
         )

@@ -162,6 +162,7 @@ def table_of(persons: Any, illnesses: Any) -> Any:
         ({"l": {"frequency": 2}}, "l", 1.6666),
         ({"l": {"entropy": 2}}, "l", 1.9601),
         ({"alpha": 0.5}, "alpha", 0.6),
+        ({"max_share": 0.3}, "max_share", 0.4),
     ],
     ids=str,
 )
@@ -178,7 +179,7 @@ def test_what_this_table_cannot_meet(written: Any, parameter: str, nearest: Any)
 
 def test_what_can_be_met_passes() -> None:
     table = table_of([1, 1, 2, 2, 3], [0, 0, 0, 1, 1])
-    models = Guarantee(k=3, l=2, t=0, beta=0.1, disclosure=0.1, max_share=0.1).models(table.schema)
+    models = Guarantee(k=3, l=2, t=0, beta=0.1, disclosure=0.1, max_share=0.4).models(table.schema)
     check_feasible(models, table)
     check_feasible(models, table.take(np.empty(0, np.int64)))
 

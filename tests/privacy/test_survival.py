@@ -41,7 +41,7 @@ def just_met(model: Any, groups: Any) -> Any:
     elif model.more_is_safer:
         asked = max(Fraction(worst) - HAIR, 1)  # type: ignore[assignment]
     else:
-        limit = 1 if isinstance(model, TCloseness | AlphaK) else np.inf
+        limit = 1 if isinstance(model, TCloseness | AlphaK | MaxShare) else np.inf
         asked = min(Fraction(worst) + HAIR, limit)  # type: ignore[assignment]
     return replace(model, **{model.parameter: asked})
 
@@ -89,19 +89,29 @@ def test_what_does_not_survive_adding(model: Any, attribute: Any, reference: Any
     assert model.holds(counted(attribute, reference, before, after)).tolist() == [True, False]
 
 
-def test_max_share_survives_neither() -> None:
-    """One row per person in each of two classes, but the same two persons: two of four rows in the union."""
+def test_max_share_survives_merging_but_not_adding() -> None:
+    """Merging two classes that share all persons keeps the share; adding a second row of one person does not."""
     schema = Schema(PersonSource.ROW, (Number("age", 0, 99),))
-    model, none = MaxShare(0.25), np.empty((4, 0), np.int32)
+    model, none = MaxShare(0.5), np.empty((4, 0), np.int32)
     persons = np.array([1, 2, 1, 2])
-    assert not model.survives_merging
+    assert model.survives_merging
     assert model.holds(Groups.of(schema, persons, none, np.array([0, 0, 1, 1]), 2)).tolist() == [True, True]
-    assert model.holds(Groups.of(schema, persons, none, np.zeros(4, int), 1)).tolist() == [False]
+    assert model.holds(Groups.of(schema, persons, none, np.zeros(4, int), 1)).tolist() == [True]
     assert not model.survives_adding
     assert model.holds(Groups.of(schema, persons, none, np.array([0, 0, 0, -1]), 1)).tolist() == [False]
+
+
+def test_max_share_counts_classes_with_one_row_per_person() -> None:
+    """Three persons with a row each have a third of the class each, which is more than a quarter."""
+    schema = Schema(PersonSource.ROW, (Number("age", 0, 99),))
+    groups = Groups.of(schema, np.arange(3), np.empty((3, 0), np.int32), np.zeros(3, int), 1)
+    assert MaxShare(0.25).achieved(groups).tolist() == [1 / 3]
+    assert MaxShare(0.25).holds(groups).tolist() == [False]
+    assert MaxShare(0.25).least_persons == 4
+    assert MaxShare(0.34).holds(groups).tolist() == [True]
 
 
 def test_every_denial_has_its_example() -> None:
     denied = {type(model) for model in MODELS if not model.survives_adding}
     assert denied == {type(model) for model, *_ in ADDING} | {MaxShare}
-    assert {type(model) for model in MODELS if not model.survives_merging} == {MaxShare}
+    assert all(model.survives_merging for model in MODELS)

@@ -6,6 +6,7 @@ row by row, as long as they look at all rows (no block cuts, no bounded candidat
 
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,8 @@ class Reference:
         reuse_bound: int = 500,
         share: float = 1.0,
     ) -> None:
-        self.schema, self.words, self.k, self.delta, self.l = schema, words, k, delta, l
+        self.schema, self.words, self.delta, self.l = schema, words, delta, l
+        self.k = max(k, math.ceil(1 / Fraction(str(share))))  # fewer persons with a row each have larger shares
         self.mu, self.reuse, self.reuse_bound, self.share = mu, reuse, reuse_bound, share
         self.held, self.losses, self.omega, self.turn, self.taken = [], [], [], 0, 0  # type: ignore[var-annotated]
         self.released, self.suppressed, self.due = [], [], -math.inf  # type: ignore[var-annotated]
