@@ -86,6 +86,7 @@ class Burel(StaticAlgorithm):
             refine=self.parameters.refine,
             draw_words=words(seed),
             progress=progress,
+            models=models,
         )
         progress("check", 0, len(table))
         return proven(Publication.of(table, classes, details), models)
@@ -99,6 +100,7 @@ def burel_classes(
     refine: Refine = "table",
     draw_words: Words,
     progress: Progress = silent,
+    models: Sequence[Model] = (),
 ) -> tuple[NDArray[np.int32], dict[str, object]]:
     """Classes of at least k persons within the caps, which are given per sensitive attribute.
 
@@ -120,7 +122,7 @@ def burel_classes(
         draws = dichotomize(share_test(own, highest, buckets), least=k)
         return draw_along_curve(table, place[table.sensitive[:, 0]], draws, draw_words, progress), len(buckets)
 
-    return form_classes(table, limits, refine, construct, progress)
+    return form_classes(table, limits, refine, construct, progress, models=models)
 
 
 def partition_values(counts: Reference, caps: Sequence[Fraction]) -> list[list[int]]:

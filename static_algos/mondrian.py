@@ -85,11 +85,23 @@ class Mondrian(StaticAlgorithm):
         del seed
         models = self.models(table.schema)
         check_feasible(models, table)
-        work = _Work.on(table, models, divide=self.parameters.cuts == "relaxed")
-        classes, count = _partition(work, progress)
-        if count == 1 and not check(models, work.groups(np.zeros(1, np.int64), np.array([len(table)])))[0]:
-            raise InfeasibleError("neither the whole table nor two parts of it meet it", parameter="guarantee")
+        classes, count = mondrian_classes(table, models, divide=self.parameters.cuts == "relaxed", progress=progress)
         return proven(Publication(table, classes, Boxes.around(table.schema, table.quasi, classes, count)), models)
+
+
+def mondrian_classes(
+    table: Table, models: Sequence[Model], *, divide: bool = True, progress: Progress = silent
+) -> tuple[NDArray[np.int32], int]:
+    """Return the class of each row and the number of classes; every class meets the models.
+
+    With `divide`, rows with equal values may be divided between two classes. Raises `InfeasibleError` if neither the
+    whole table nor two parts of it meet the models.
+    """
+    work = _Work.on(table, models, divide=divide)
+    classes, count = _partition(work, progress)
+    if count == 1 and not check(models, work.groups(np.zeros(1, np.int64), np.array([len(table)])))[0]:
+        raise InfeasibleError("neither the whole table nor two parts of it meet it", parameter="guarantee")
+    return classes, count
 
 
 def disclosure_for(beta: float, counts: ArrayLike) -> float:

@@ -96,6 +96,7 @@ class Sabre(StaticAlgorithm):
             refine=given.refine,
             draw_words=words(seed),
             progress=progress,
+            models=models,
         )
         progress("check", 0, len(table))
         return proven(Publication.of(table, classes, details), models)
@@ -112,6 +113,7 @@ def sabre_classes(
     ground: Ground = "rank",
     draw_words: Words,
     progress: Progress = silent,
+    models: Sequence[Model] = (),
 ) -> tuple[NDArray[np.int32], dict[str, object]]:
     """Classes of at least k persons within t of the references, one per sensitive attribute over its whole domain.
 
@@ -132,4 +134,4 @@ def sabre_classes(
         buckets = bucketing.of_values(len(own))[table.sensitive[:, 0]]
         return draw(table, buckets, draws, draw_words, progress), len(bucketing.buckets)
 
-    return form_classes(table, limits, refine, construct, progress)
+    return form_classes(table, limits, refine, construct, progress, models=models)

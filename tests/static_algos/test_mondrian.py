@@ -1,15 +1,18 @@
 import doctest
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from microdata import Cancelled, Category, GuaranteeError, InfeasibleError, Number, PersonSource, Schema, Table
-from privacy import BetaLikeness, Groups, check
+from privacy import BetaLikeness, Groups, KAnonymity, Model, check
 from static_algos import STATIC_ALGORITHMS, Mondrian, disclosure_for, mondrian
+from static_algos.mondrian import mondrian_classes
 from tests.worlds import CITIES, DEBT, ILLNESS, QUASI, guarantees, random_table, tables
 
 
@@ -212,16 +215,42 @@ def test_counting_rows_as_persons_is_caught(monkeypatch: pytest.MonkeyPatch) -> 
         Mondrian(k=5).anonymize(table)
 
 
-def test_a_share_that_no_cut_mends_is_infeasible() -> None:
+def test_a_share_that_the_whole_table_exceeds_is_infeasible() -> None:
     table = of_rows((QUASI[0],), [[20], [20], [20], [60]], persons=[1, 1, 1, 2])
-    with pytest.raises(InfeasibleError, match="guarantee"):
+    with pytest.raises(InfeasibleError, match="max_share") as refused:
         Mondrian(k=1, max_share=0.5).anonymize(table)
+    assert refused.value.nearest == 0.75
 
 
-def test_a_share_may_be_mended_by_a_cut() -> None:
-    table = of_rows((QUASI[0],), [[20], [21], [60], [61]], persons=[1, 2, 1, 3])
-    publication = Mondrian(max_share=0.4, cuts="strict").anonymize(table)
-    assert partition_of(publication) == {frozenset({0, 1}), frozenset({2, 3})} or len(publication.boxes) == 4
+@dataclass(frozen=True)
+class MostRows(Model):
+    """No class has more rows than this: a model that does not survive merging."""
+
+    rows: int
+
+    name = "most-rows"
+    parameter = "guarantee"
+    survives_merging = False
+    survives_adding = False
+    more_is_safer = False
+
+    def achieved(self, groups: Groups) -> NDArray[np.float64]:
+        return groups.rows.astype(np.float64)
+
+    def holds(self, groups: Groups) -> NDArray[np.bool_]:
+        return groups.rows <= self.rows
+
+
+def test_parts_may_meet_a_model_that_the_whole_table_does_not_meet() -> None:
+    table = of_rows((QUASI[0],), [[20], [21], [60], [61]])
+    classes, count = mondrian_classes(table, [KAnonymity(2), MostRows(2)])
+    assert (classes.tolist(), count) == ([0, 0, 1, 1], 2)
+
+
+def test_a_model_that_neither_the_table_nor_two_parts_meet_is_infeasible() -> None:
+    table = of_rows((QUASI[0],), [[20], [20], [20], [60]])
+    with pytest.raises(InfeasibleError, match="neither the whole table nor two parts"):
+        mondrian_classes(table, [KAnonymity(2), MostRows(1)])
 
 
 def test_progress_counts_rows_and_cancels() -> None:

@@ -1,4 +1,6 @@
+import csv
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -6,15 +8,26 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from microdata import Cancelled, Category, GuaranteeError, InfeasibleError, Number, Schema, words
+from microdata import (
+    Cancelled,
+    Category,
+    GuaranteeError,
+    Hierarchy,
+    InfeasibleError,
+    Number,
+    Schema,
+    read_table,
+    words,
+)
 from privacy import Groups, KAnonymity, TCloseness, audit, check, distance
-from static_algos import STATIC_ALGORITHMS, Sabre
+from static_algos import STATIC_ALGORITHMS, Mondrian, Sabre
 from static_algos._limit_kernels import distance_work
 from static_algos.limits import close_limits, references_of, require_exact
 from static_algos.sabre import sabre_classes
 from static_algos.sabre_buckets import closeness_test
 from tests.static_algos.bucket_tables import COUNTRIES, QUASI, one_attribute, persons_of, table_of, tables
 
+ADULT = Path(__file__).parents[2] / "examples/adult/people.csv"
 SALARY = Number("salary", 0, 9, integer=True)
 thresholds = st.sampled_from([0.0, 0.03, 0.1, 0.25, 0.5, 1.0])
 neighbours = st.sampled_from(["hilbert", "exact"])
@@ -40,6 +53,28 @@ def test_every_class_is_close_and_large_enough(table: Any, t: Any, k: int, how: 
     assert publication.sizes.min() >= k
     assert publication.boxes.cover(table.quasi, publication.classes).all()
     assert audit(table, publication, algorithm.models(table.schema)).holds
+
+
+@given(tables(), thresholds, st.integers(1, 8))
+def test_refined_table_loses_at_most_what_mondrian_loses(table: Any, t: Any, k: int) -> None:
+    assume(persons_of(table) >= k)
+    asked = {"t": t, "k": k}
+    assert Sabre(**asked).anonymize(table, seed=3).loss <= Mondrian(**asked).anonymize(table).loss + 1e-12
+
+
+def test_flat_categories_lose_less_than_with_mondrian() -> None:
+    """Cuts that keep away from the limits alone lost 0.133 on these persons, where Mondrian loses 0.056."""
+    lines = list(csv.DictReader(ADULT.read_text().splitlines()))
+    flat = {
+        name: Hierarchy.flat(sorted({line[name] for line in lines})) for name in ("marital-status", "sex", "workclass")
+    }
+    quasi: list[Number | Category] = [Number("age", 17, 90, integer=True)]
+    quasi += [Category(name, values) for name, values in flat.items()]
+    schema = Schema("person", tuple(quasi), (Number("hours-per-week", 1, 99, integer=True),))
+    table = read_table(ADULT, schema).table
+    asked = {"t": 0.15, "k": 5}
+    assert Mondrian(**asked).anonymize(table).loss == pytest.approx(0.0559, abs=5e-5)
+    assert Sabre(**asked).anonymize(table, seed=3).loss == pytest.approx(0.0466, abs=5e-5)
 
 
 @settings(max_examples=60)
