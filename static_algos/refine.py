@@ -46,11 +46,11 @@ def form_classes(
     *,
     models: Sequence[Model] = (),
 ) -> tuple[NDArray[np.int32], dict[str, object]]:
-    """Classes within the limits, and details: constructed from buckets and merged where needed, refined, or both.
+    """Return classes within the limits, and details: constructed from buckets and merged where needed, refined, or both.
 
-    If the whole table is refined and `models` say what the limits stand for, the classes of Mondrian under the same
-    models are refined as well, and the result that loses less is returned. On quasi-identifiers that say little about
-    the sensitive values, Mondrian's medians lose up to half as much as cuts that keep away from the limits.
+    `models` say what the limits stand for. If the whole table is refined and Mondrian loses less under the same models,
+    the classes of Mondrian are refined instead. On quasi-identifiers that say little about the sensitive values, cuts
+    that keep away from the limits lose up to twice as much as Mondrian's medians.
     """
     details: dict[str, object] = {"domains": {one.name: one.size for one in table.schema.sensitive}}
     classes = np.zeros(len(table), np.int32)
@@ -61,9 +61,8 @@ def form_classes(
         classes = refine_classes(table, classes, limits, progress)
     if refine == "table" and models:
         halved, _ = mondrian_classes(table, models, progress=progress)
-        halved = refine_classes(table, halved, limits, progress)
         if Publication.of(table, halved).loss < Publication.of(table, classes).loss:
-            classes = halved
+            classes = refine_classes(table, halved, limits, progress)
     return classes, details
 
 
