@@ -106,6 +106,7 @@ class RegistrySchemas:
         try:
             found = avro_schema.parse(registered.text, registered.references)
         except AvroSchemaError:
+            self._registry.doubt(number)
             return Reason.OTHER_SCHEMA
         if self._scalar:
             return Reason.OTHER_SCHEMA if found.name == "record" else avro_schema.wrapped(found, RECORD_KEY)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from microdata.encoding import encode_layers, person_names
 from service.codec._found import Found, found_of
 from service.codec._json_kernels import gather
 from service.codec.events import WHOLE_RECORD, WIRE_PREFIX, Events, Records, Refused, refused_records, rejected_whole
+from service.registry import ASK_AGAIN_SECONDS
 
 _MOST_PLANS = 1_024
 _STRANGE = pa.duration("s")
@@ -47,7 +49,9 @@ class BinaryReader(ABC, Generic[Head, Plan]):
     def __init__(self, fields: Sequence[str], max_bytes: int) -> None:
         self.fields = tuple(fields)
         self._max_bytes = max_bytes
-        self._plans: OrderedDict[Head, Plan | Reason] = OrderedDict()
+        self._plans: OrderedDict[Head, Plan] = OrderedDict()
+        self._rejected: OrderedDict[Head, tuple[Reason, float]] = OrderedDict()
+        """Why records with a head are rejected, and until when this is not asked again."""
 
     @abstractmethod
     def heads(
@@ -94,16 +98,31 @@ class BinaryReader(ABC, Generic[Head, Plan]):
         return parts, why
 
     def plan(self, head: Head) -> Plan | Reason:
-        """How records with this head are read. What the registry does not know is asked again: it may by then."""
+        """Return how records with this head are read, or why they are rejected.
+
+        An unknown schema is asked for at every batch, any other rejection is judged again after a while: a registry may
+        have given one wrong answer.
+        """
         found = self._plans.get(head)
-        if found is None:
-            found = self.new_plan(head)
-            if found is Reason.UNKNOWN_SCHEMA:
-                return found
-            self._plans[head] = found
-            if len(self._plans) > _MOST_PLANS:
-                self._plans.popitem(last=False)
-        return found
+        if found is not None:
+            return found
+        reason, until = self._rejected.get(head, (None, 0.0))
+        if reason is not None and time.monotonic() < until:
+            return reason
+        made = self.new_plan(head)
+        if isinstance(made, Reason):
+            if made is not Reason.UNKNOWN_SCHEMA:
+                _remember(self._rejected, head, (made, time.monotonic() + ASK_AGAIN_SECONDS))
+        else:
+            self._rejected.pop(head, None)
+            _remember(self._plans, head, made)
+        return made
+
+
+def _remember(cache: OrderedDict[Head, Any], head: Head, what: object) -> None:
+    cache[head] = what
+    if len(cache) > _MOST_PLANS:
+        cache.popitem(last=False)
 
 
 class BinaryDecoder(Generic[Head, Plan]):

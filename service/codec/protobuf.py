@@ -118,7 +118,8 @@ class RegistryMessages:
             try:
                 found = protobuf_schema.parse(registered.text, registered.references)
             except ProtobufSchemaError:
-                found = Reason.OTHER_SCHEMA
+                self._registry.doubt(number)
+                return Reason.OTHER_SCHEMA
         self._files[number] = found
         if len(self._files) > _MOST_FILES:
             self._files.popitem(last=False)

@@ -7,6 +7,7 @@ full of them costs one question each.
 from __future__ import annotations
 
 import json
+import math
 import ssl
 import time
 from base64 import b64encode
@@ -25,10 +26,12 @@ _MOST_BYTES = 8 << 20
 _MOST_SCHEMAS = 4_096
 """That are remembered, known ids and unknown ones each."""
 _MOST_REFERENCES = 64
-_UNKNOWN_SECONDS = 60.0
-"""For so long an id that nobody knows is not asked again: a registry's copies may be behind."""
+ASK_AGAIN_SECONDS = 60.0
+"""How long an id is not asked again that the registry does not know, or knows with a schema that cannot be read."""
 _SHOWN = 300
 _OK, _DENIED, _GONE, _CONFLICT = 200, {401, 403}, 404, {409, 422}
+_NO_SUBJECT, _NO_VERSION, _NO_SCHEMA = 40401, 40402, 40403
+"""Error codes with which a registry says that it does not have something. Any other answer of 404 may be a proxy's."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class Registry:
         self._tls = _context(settings) if self._place.scheme == "https" else None
         self._known: OrderedDict[int, Registered] = OrderedDict()
         self._unknown: OrderedDict[int, float] = OrderedDict()
+        self._doubted: OrderedDict[int, float] = OrderedDict()
 
     @property
     def name(self) -> str:
@@ -62,15 +66,23 @@ class Registry:
 
     def by_id(self, number: int) -> Registered | None:
         """The schema with this id; None where the registry has none."""
+        if self._doubted.get(number, math.inf) <= time.monotonic():
+            del self._doubted[number]
+            self._known.pop(number, None)
         found = self._known.get(number)
         if found is None and self._unknown.get(number, 0.0) <= time.monotonic():
-            answer = self._ask("GET", f"/schemas/ids/{number}")
+            answer = self._ask("GET", f"/schemas/ids/{number}", absent=(_NO_SCHEMA,))
             found = None if answer is None else self._registered({"id": number, **answer})
             if found is None:
-                _remember(self._unknown, number, time.monotonic() + _UNKNOWN_SECONDS)
+                _remember(self._unknown, number, time.monotonic() + ASK_AGAIN_SECONDS)
             else:
                 _remember(self._known, number, found)
         return found
+
+    def doubt(self, number: int) -> None:
+        """Ask for this id again after a while: its schema cannot be read, which may be the fault of one answer."""
+        if number in self._known:
+            _remember(self._doubted, number, time.monotonic() + ASK_AGAIN_SECONDS)
 
     def newest(self, subject: str) -> Registered | None:
         """The newest schema of a subject; None where there is no such subject."""
@@ -127,8 +139,14 @@ class Registry:
 
     # -- HTTP --------------------------------------------------------------------------------------------------------
 
-    def _ask(self, method: str, path: str, body: dict[str, str] | None = None) -> dict[str, Any] | None:
-        """What it answers; None where it has no such thing."""
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, str] | None = None,
+        absent: tuple[int, ...] = (_NO_SUBJECT, _NO_VERSION, _NO_SCHEMA),
+    ) -> dict[str, Any] | None:
+        """Return the answer; None where the registry says with one of the codes `absent` that it has no such thing."""
         status, text = self._answer(method, path, None if body is None else json.dumps(body).encode())
         try:
             answer = json.loads(text)
@@ -146,7 +164,7 @@ class Registry:
             said = "".join(each for each in str(answer.get("message", "")) if each.isprintable())[:_SHOWN]
             raise SchemaConflictError(f"the schema registry at {self.name} does not take the schema: {said}")
         if status == _GONE:
-            if "error_code" not in answer:  # some other server's page
+            if answer.get("error_code") not in absent:  # another server, or one that is not ready
                 raise self._strange()
             return None
         return answer
@@ -160,7 +178,10 @@ class Registry:
             text = b""
             while part := response.read1(65_536):
                 text += part
-                if time.monotonic() > end or len(text) > _MOST_BYTES:
+                if len(text) > _MOST_BYTES:
+                    reason = f"the schema registry at {self.name} answers with more than {_MOST_BYTES} bytes"
+                    raise RegistryError(reason, "REGISTRY_TOO_LARGE")
+                if time.monotonic() > end:
                     raise TimeoutError
         except (OSError, HTTPException) as error:
             why = getattr(error, "strerror", None) or type(error).__name__

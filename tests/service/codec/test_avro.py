@@ -257,6 +257,9 @@ class Known:
             return None
         return Registered(number, self.kind, json.dumps(self.schemas[number - 1]))
 
+    def doubt(self, number: int) -> None:
+        """Nothing is remembered here."""
+
 
 def topic(known: Any, declared: Schema = SCHEMA, name: str | None = None) -> AvroDecoder:
     return AvroDecoder(declared, RegistrySchemas(known, "raw-value", name), 10_000, 5_000)

@@ -257,6 +257,9 @@ class Known:
             return None
         return Registered(number, self.kind, self.schemas[number - 1], self.references)
 
+    def doubt(self, number: int) -> None:
+        """Nothing is remembered here."""
+
 
 def topic(known: Any, declared: Schema = SCHEMA, name: str | None = None) -> ProtobufDecoder:
     return ProtobufDecoder(declared, RegistryMessages(known, "raw-value", name), 10_000, 5_000)

@@ -25,6 +25,8 @@ class FakeRegistry:
         self.asked: Counter[str] = Counter()
         self.mood = ""
         """`500`, `html`, `slow`, `401`, `409`, `list`; as it should be where empty."""
+        self.answers: tuple[int, bytes] | None = None
+        """Status and text of every answer, whatever is asked; None for what it knows."""
         self.needs: str | None = None
         """The authorization that is asked for."""
         registry = self
@@ -82,6 +84,8 @@ class FakeRegistry:
 
     def answer(self, method: str, path: str, body: Any, authorization: str | None) -> tuple[int, bytes]:
         self.asked[f"{method} {path}"] += 1
+        if self.answers is not None:
+            return self.answers
         if self.mood in MOODS or self.mood.isdecimal():
             return MOODS.get(self.mood) or (int(self.mood), b'{"error_code": 1, "message": "field b is\\n new"}')
         if self.needs is not None and authorization != self.needs:

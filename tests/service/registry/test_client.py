@@ -1,5 +1,6 @@
 """The registry client: against one in this process that misbehaves on demand, and against a real one."""
 
+import json
 import ssl
 import subprocess
 import time
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from microdata import Reason
+from service.codec.avro import AvroReader, RegistrySchemas, record_of
 from service.registry import Registry, RegistryDeniedError, RegistryError, RegistrySettings, SchemaConflictError
 from service.settings import SettingsError, settings_of
 from tests.service.registry.fake_registry import PASSWORD, TOKEN, USER, FakeRegistry, basic
@@ -112,11 +115,42 @@ def test_nobody_there_is_an_error_that_may_pass() -> None:
         client.newest("raw-value")
 
 
-def test_an_answer_without_end_is_given_up(fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answer_beyond_the_size_limit_is_named(fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("service.registry.client._MOST_BYTES", 100)
     number = fake.add("raw-value", '"' + "x" * 200 + '"')
-    with pytest.raises(RegistryError):
-        fake.client().by_id(number)
+    with pytest.raises(RegistryError, match="answers with more than 100 bytes") as caught:
+        fake.client(timeout=5).by_id(number)
+    assert caught.value.code == "REGISTRY_TOO_LARGE"
+
+
+@pytest.mark.parametrize("code", [404, 40401, 40402, 50001])
+def test_only_the_code_of_a_missing_schema_makes_an_id_unknown(fake: FakeRegistry, code: int) -> None:
+    """A proxy answers 404 while the registry behind it is away; its records must not be rejected for that."""
+    number, client = fake.add("raw-value", SCHEMA), fake.client(timeout=5)
+    fake.answers = 404, b'{"error_code": %d, "message": "not here"}' % code
+    with pytest.raises(RegistryError) as caught:
+        client.by_id(number)
+    assert caught.value.code == "REGISTRY_STRANGE"
+    fake.answers = None
+    assert client.by_id(number) is not None
+
+
+def test_schema_that_cannot_be_read_is_asked_for_again_after_a_while(
+    fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One wrong answer rejected the records of an id until the next restart."""
+    number, client = fake.add("raw-value", SCHEMA), fake.client(timeout=5)
+    fake.answers = 200, b'{"schema": "<html>"}'
+    reader = AvroReader(
+        ["a"], RegistrySchemas(client, "raw-value", "R"), record_of(json.dumps(SCHEMA), "a test"), 1_000
+    )
+    assert reader.plan(number) is reader.plan(number) is Reason.OTHER_SCHEMA
+    fake.answers = None
+    assert reader.plan(number) is Reason.OTHER_SCHEMA
+    assert fake.asked[f"GET /api/schemas/ids/{number}"] == 1
+    later = time.monotonic() + 61
+    monkeypatch.setattr("time.monotonic", lambda: later)
+    assert not isinstance(reader.plan(number), Reason)
 
 
 @pytest.mark.parametrize(
