@@ -19,9 +19,23 @@ class Changes(NamedTuple):
     """Sentences about fields."""
 
     types: list[str]
-    """Of those that have another type than before: nobody reads both."""
+    """Of those that have another type than before, which readers of one schema cannot read from the other."""
     others: list[str]
-    """Of those that came or went."""
+    """Of those that came, went, or have a wider type than before; whether they are compatible the registry decides."""
+
+
+_INTEGERS = ("int32", "uint32", "int64", "uint64", "bool")
+_WIDER = {
+    "AVRO": {
+        *(("int", wider) for wider in ("long", "float", "double")),
+        *(("long", wider) for wider in ("float", "double")),
+        ("float", "double"),
+        ("string", "bytes"),
+        ("bytes", "string"),
+    },
+    "PROTOBUF": {(one, other) for one in _INTEGERS for other in _INTEGERS} | {("string", "bytes"), ("bytes", "string")},
+}
+"""Types before and after that each format lets a reader of the schema after read alike."""
 
 
 def changes(kind: str, before: str, after: str) -> Changes:
@@ -30,11 +44,14 @@ def changes(kind: str, before: str, after: str) -> Changes:
         old, new = dict(_FIELDS[kind](before)), dict(_FIELDS[kind](after))
     except (AvroSchemaError, ProtobufSchemaError, ValueError, RecursionError, AttributeError):
         return Changes(["what was there before is no schema of what leaves"], [])
-    both = [name for name in new if name in old]
-    return Changes(
-        [f"{name} is {new[name]} and was {old[name]}" for name in both if new[name] != old[name]],
-        [f"{name} is gone" for name in old if name not in new] + [f"{name} is new" for name in new if name not in old],
-    )
+    types, others = list[str](), list[str]()
+    for name in new:
+        if name in old and new[name] != old[name]:
+            is_wider = name != WHOLE and (old[name], new[name]) in _WIDER.get(kind, ())
+            (others if is_wider else types).append(f"{name} is {new[name]} and was {old[name]}")
+    others += [f"{name} is gone" for name in old if name not in new]
+    others += [f"{name} is new" for name in new if name not in old]
+    return Changes(types, others)
 
 
 def _avro(text: str) -> Iterator[tuple[str, str]]:

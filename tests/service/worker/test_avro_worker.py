@@ -81,6 +81,10 @@ def messages(paper: Any) -> list[bytes]:
 
 def clusters(paper: Any, registry: FakeRegistry) -> list[Any]:
     (number,) = registry.subjects["safe-value"]
+    return clusters_of_schema(paper, registry, number)
+
+
+def clusters_of_schema(paper: Any, registry: FakeRegistry, number: int) -> list[Any]:
     assert all(message[:5] == b"\0" + number.to_bytes(4, "big") for message in messages(paper))
     return [read(registry.schemas[number]["schema"], message[5:]) for message in messages(paper)]
 
@@ -277,3 +281,35 @@ def test_the_fingerprint_tells_formats_apart_and_the_default_stays() -> None:
 def test_a_process_warms_up_for_avro_without_asking_anybody(registry: FakeRegistry) -> None:
     warm_up(stream_of(policy_of(), WorkerSettings()))
     assert not registry.asked
+
+
+PROMOTIONS = [("int", "long"), ("int", "double"), ("long", "float"), ("long", "double"), ("float", "double")]
+
+
+def typed(kind: str) -> Any:
+    """The schema of an order with an amount of this type, which no subject has yet."""
+    return {**record(amount=kind), "doc": f"amounts are {kind}"}
+
+
+@pytest.mark.parametrize(("before", "after"), PROMOTIONS)
+def test_worker_goes_on_when_a_public_field_is_promoted(registry: FakeRegistry, before: str, after: str) -> None:
+    """Each promotion is one that readers of the new output schema make too."""
+    number = registry.add("raw-value", typed(before))
+    old = [framed(number, typed(before), order(n, amount=n)) for n in range(4)]
+    run(policy_of(), *old)
+    number = registry.add("raw-value", typed(after))
+    new = [framed(number, typed(after), order(n, amount=n)) for n in range(4)]
+    for values in (old, new):
+        paper = run(policy_of(), *values)
+        _, newest = registry.subjects["safe-value"]
+        rows = [row for cluster in clusters_of_schema(paper, registry, newest) for row in cluster["rows"]]
+        assert sorted(row["amount"] for row in rows) == [*range(4)]
+
+
+@pytest.mark.parametrize(("before", "after"), [*((wide, narrow) for narrow, wide in PROMOTIONS), ("long", "string")])
+def test_worker_stops_when_readers_of_the_output_cannot_follow(registry: FakeRegistry, before: str, after: str) -> None:
+    registry.add("raw-value", typed(before))
+    worker_of(policy_of(), Paper(1)).close()
+    registry.add("raw-value", typed(after))
+    with pytest.raises(SchemaConflictError, match=f"amount is {after} and was {before}"):
+        worker_of(policy_of(), Paper(1))
