@@ -46,7 +46,7 @@ def form_classes(
     *,
     models: Sequence[Model] = (),
 ) -> tuple[NDArray[np.int32], dict[str, object]]:
-    """Return classes within the limits, and details: constructed from buckets and merged where needed, refined, or both.
+    """Return classes within the limits, constructed from buckets and merged, refined, or both, and details.
 
     `models` say what the limits stand for. If the whole table is refined and Mondrian loses less under the same models,
     the classes of Mondrian are refined instead. On quasi-identifiers that say little about the sensitive values, cuts

@@ -45,10 +45,10 @@ def changes(kind: str, before: str, after: str) -> Changes:
     except (AvroSchemaError, ProtobufSchemaError, ValueError, RecursionError, AttributeError):
         return Changes(["what was there before is no schema of what leaves"], [])
     types, others = list[str](), list[str]()
-    for name in new:
-        if name in old and new[name] != old[name]:
-            is_wider = name != WHOLE and (old[name], new[name]) in _WIDER.get(kind, ())
-            (others if is_wider else types).append(f"{name} is {new[name]} and was {old[name]}")
+    for name, own in new.items():
+        if name in old and own != old[name]:
+            is_wider = name != WHOLE and (old[name], own) in _WIDER.get(kind, ())
+            (others if is_wider else types).append(f"{name} is {own} and was {old[name]}")
     others += [f"{name} is gone" for name in old if name not in new]
     others += [f"{name} is new" for name in new if name not in old]
     return Changes(types, others)
