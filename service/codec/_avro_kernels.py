@@ -182,24 +182,37 @@ def _bytes(data: NDArray[np.uint8], at: int, stop: int) -> tuple[int, int]:
 
 @kernel
 def decimals(
-    data: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64], most: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Numbers in two's complement, the highest byte first, and which of them are no larger than `most`."""
-    values, fits = np.zeros(len(begins), np.int64), np.zeros(len(begins), np.bool_)
+    data: NDArray[np.uint8],
+    begins: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    most_low: np.uint64,
+    most_high: np.uint64,
+) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """Read numbers in two's complement, the highest byte first.
+
+    Return the low and high word of each number, and which of them are at most `most` without their sign.
+    """
+    words, fits = np.zeros((len(begins), 2), np.uint64), np.zeros(len(begins), np.bool_)
+    one, shift, ones = np.uint64(1), np.uint64(8), np.uint64(0xFFFFFFFFFFFFFFFF)
     for row in range(len(begins)):
         at, end = begins[row], ends[row]
         if at == end:
             continue
-        sign = np.int64(-1) if data[at] > 127 else np.int64(0)
-        while at < end - 8 and data[at] == np.uint8(sign & 255):
+        negative = data[at] > 127
+        while at < end - 16 and data[at] == np.uint8(255 if negative else 0):
             at += 1
-        value = sign
+        low = high = ones if negative else np.uint64(0)
         for place in range(at, end):
-            value = (value << 8) | np.int64(data[place])
-        values[row] = value
-        # Eight bytes of which the first is of the other sign would have taken a ninth.
-        fits[row] = end - at <= 8 and (value < 0) == (sign < 0) and -most <= value <= most
-    return values, fits
+            high = (high << shift) | (low >> np.uint64(56))
+            low = (low << shift) | np.uint64(data[place])
+        words[row, 0], words[row, 1] = low, high
+        if negative:
+            low = ~low + one
+            high = ~high + (one if low == 0 else np.uint64(0))
+        # Sixteen bytes of which the first has the other sign would have taken a seventeenth: `high` is too large then.
+        below = high < most_high or (high == most_high and low <= most_low)
+        fits[row] = end - at <= 16 and below
+    return words, fits
 
 
 @kernel

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from decimal import Decimal
 from functools import partial
 from typing import Protocol
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,8 @@ from service.codec.events import RECORD_KEY, WIRE_PREFIX
 from service.registry import Registry, RegistryError
 
 _WIDTHS = {"int": np.int32, "long": np.int64}
+_HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+_UUID_DIGITS = np.flatnonzero(np.frombuffer(b"00000000-0000-0000-0000-000000000000", np.uint8) != ord("-"))
 
 
 class Schemas(Protocol):
@@ -153,6 +155,8 @@ def complaints(record: Type, schema: Schema) -> Iterator[tuple[str, str]]:
     for name in schema.fields():
         found = avro_schema.find(record, name)
         why = _complaint(found, partial(never_fits, schema, name))
+        if why is None and name not in schema.public:
+            why = _too_precise(found)
         if why is None and name in schema.public and len(found) > 1:
             why = "is public and of several types; one of them and null is what can be published"
         if why is not None:
@@ -161,7 +165,18 @@ def complaints(record: Type, schema: Schema) -> Iterator[tuple[str, str]]:
 
 def key_complaint(key: Type, field: str) -> str | None:
     """Return why this (dotted) field of a key cannot name a person."""
-    return _complaint(avro_schema.find(key, field), never_a_person)
+    found = avro_schema.find(key, field)
+    return _complaint(found, never_a_person) or _too_precise(found)
+
+
+def _too_precise(found: Sequence[Type]) -> str | None:
+    """Return why a field with decimals can only be public."""
+    if all(one.digits[0] <= avro_schema.MOST_CALCULATED_DIGITS for one in found):
+        return None
+    return (
+        f"has decimals of more than {avro_schema.MOST_CALCULATED_DIGITS} digits, which only a public field can have "
+        f"(up to {avro_schema.MOST_DIGITS}); let the producer use fewer digits, or declare the field as public"
+    )
 
 
 def _complaint(found: Sequence[Type], never: Callable[[pa.DataType], bool]) -> str | None:
@@ -243,7 +258,7 @@ def warm_up() -> None:
     data, place = np.frombuffer(b"\0", np.uint8), np.zeros(1, np.int64)
     scan(data, place, place + 1, avro_schema.plan(record_of(text, "a warm-up"), ["a"]).program, nothing_found(1, 1))
     gathered(data, place, place, place == 0, text=True)
-    decimals(data, place, place, 1)
+    decimals(data, place, place, np.uint64(1), np.uint64(0))
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------
@@ -262,11 +277,9 @@ def _columns(
     if kind is None:
         yield strange(there)
     elif one.logical == "decimal":
-        values, fits = decimals(data, begins, ends, 10 ** one.digits[0] - 1)
-        words = np.column_stack([values, values >> 63])
-        yield pa.Decimal128Array.from_buffers(kind, len(there), [bits(there & fits), pa.py_buffer(words)])
-        if (there & ~fits).any():  # more digits than the schema says
-            yield strange(there & ~fits)
+        yield from _decimals(one, data, begins, ends, there)
+    elif one.logical == "uuid" and one.name == "fixed":
+        yield _uuids(data, begins, there)
     elif one.name in {"bytes", "string", "fixed"}:
         yield gathered(data, begins, ends, there, text=one.name == "string")
     elif one.name == "enum":
@@ -285,14 +298,35 @@ def _columns(
         yield pa.array(begins.astype(_WIDTHS[one.name]), mask=absent)
 
 
+def _decimals(
+    one: Type, data: Bytes, begins: NDArray[np.int64], ends: NDArray[np.int64], there: NDArray[np.bool_]
+) -> Iterator[pa.Array]:
+    high, low = divmod(10 ** one.digits[0] - 1, 1 << 64)
+    words, fits = decimals(data, begins, ends, np.uint64(low), np.uint64(high))
+    buffers = [bits(there & fits), pa.py_buffer(words)]
+    yield pa.Decimal128Array.from_buffers(arrow_type(one), len(there), buffers)
+    if (there & ~fits).any():  # more digits than the schema says
+        yield strange(there & ~fits)
+
+
+def _uuids(data: Bytes, begins: NDArray[np.int64], there: NDArray[np.bool_]) -> pa.Array:
+    """Return the text of each UUID of 16 bytes, in lower case with dashes."""
+    octets = data[begins[there, np.newaxis] + np.arange(16)]
+    texts = np.full((len(there), 36), ord("-"), np.uint8)
+    texts[np.ix_(there, _UUID_DIGITS)] = _HEX[np.stack([octets >> 4, octets & 15], axis=2).reshape(-1, 32)]
+    offsets = np.arange(len(there) + 1, dtype=np.int64) * 36
+    return pa.LargeStringArray.from_buffers(len(there), pa.py_buffer(offsets), pa.py_buffer(texts), bits(there))
+
+
 def _constant(default: Default, there: NDArray[np.bool_]) -> pa.Array:
     """The same value in these rows, as a schema writes its defaults; nothing where it is not of its type."""
     one, value = default.type, default.value
     kind = arrow_type(one)
     try:
         if one.logical == "decimal":
-            whole = int.from_bytes(value.encode("latin-1"), "big", signed=True)
-            column = pa.array([Decimal(whole).scaleb(-one.digits[1])], kind)
+            column = pa.array([avro_schema.decimal_of(value.encode("latin-1"), one)], kind)
+        elif one.logical == "uuid" and one.name == "fixed":
+            column = pa.array([str(UUID(bytes=value.encode("latin-1")))], kind)
         elif one.name in {"bytes", "fixed"}:
             column = pa.array([value.encode("latin-1")], kind)
         elif one.logical and one.name in {"int", "long"}:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from microdata import Attribute, Schema, Show
 from microdata.columns import is_text, is_valid
 from service.codec._avro_kernels import write_longs, write_texts, write_words
+from service.codec.avro_schema import MOST_CALCULATED_DIGITS
 from service.codec.binary_messages import BinaryMessages, column_of, field_names, filled, is_whole, space_of, texts_of
 from service.codec.events import Emit
 
@@ -149,11 +150,12 @@ def _written(column: pa.Array, *, optional: bool = True) -> pa.Array:
         places, data = texts_of(column)
         return column_of(*write_texts(data, places, valid))
     if pa.types.is_decimal(kind):
-        words = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, 2)[column.offset :][: len(column), 0]
-        bytes_ = np.empty((len(column), 9), np.uint8)
-        bytes_[:, 0] = 16  # eight bytes follow
-        bytes_[:, 1:] = words.astype(">i8").reshape(-1, 1).view(np.uint8)
-        return column_of(*write_words(bytes_.reshape(-1), 9, valid, optional))
+        words = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, 2)[column.offset :][: len(column)]
+        size = 8 if kind.precision <= MOST_CALCULATED_DIGITS else 16
+        bytes_ = np.empty((len(column), 1 + size), np.uint8)
+        bytes_[:, 0] = 2 * size  # as Avro writes a length
+        bytes_[:, 1:] = np.ascontiguousarray(words[:, : size // 8][:, ::-1].astype(">i8")).view(np.uint8)
+        return column_of(*write_words(bytes_.reshape(-1), 1 + size, valid, optional))
     if pa.types.is_boolean(kind):
         return column_of(*write_words(filled(column, False).astype(np.uint8), 1, valid, optional))  # noqa: FBT003 - a value
     if pa.types.is_floating(kind):

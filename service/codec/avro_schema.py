@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,12 @@ _MOST_TYPES = 20_000
 _DEEPEST = 100
 """Types inside of each other; no record is read that goes down so far."""
 _MOST_SIZE = 1 << 20
-MOST_DIGITS = 18
-"""Of a decimal."""
+MOST_DIGITS = 38
+"""Of a decimal in a public field."""
+MOST_CALCULATED_DIGITS = 18
+"""Of a decimal in any other field."""
+_UUID_BYTES = 16
+_EXACT = Context(prec=2 * MOST_DIGITS)
 MISSING = object()
 """The default of a field that has none."""
 
@@ -195,7 +200,7 @@ class _Parser:
 def _logical(made: Type, given: Mapping[str, Any]) -> Type:
     """With its logical type, where that is one; Avro passes over others."""
     logical = given.get("logicalType")
-    if logical in _LOGICAL.get(made.name, {}):
+    if logical in _LOGICAL.get(made.name, {}) and (made.kind != FIXED or made.size == _UUID_BYTES):
         made.logical = logical
     if logical == "decimal" and made.kind in {BYTES, FIXED} and made.name != "string":
         precision, scale = given.get("precision"), given.get("scale", 0)
@@ -214,6 +219,7 @@ _LOGICAL: dict[str, dict[str, pa.DataType]] = {
         "local-timestamp-micros": pa.timestamp("us"),
     },
     "string": {"uuid": pa.large_string()},
+    "fixed": {"uuid": pa.large_string()},
 }
 """Others, such as moments in nanoseconds, are the plain type that carries them."""
 _FIRST_DAY, _LAST_DAY, _DAY = -719_162, 2_932_896, 86_400
@@ -250,6 +256,11 @@ def arrow_type(one: Type) -> pa.DataType | None:
     if one.logical == "decimal":
         return pa.decimal128(one.digits[0], one.digits[1]) if one.digits[0] <= MOST_DIGITS else None
     return _LOGICAL.get(one.name, {}).get(one.logical) or _ARROW.get(one.name)
+
+
+def decimal_of(data: bytes, one: Type) -> Decimal:
+    """Return the number that these bytes are in a decimal type."""
+    return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-one.digits[1], _EXACT)
 
 
 # -- where declared fields are -----------------------------------------------------------------------------------------

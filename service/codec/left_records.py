@@ -8,7 +8,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -196,7 +195,7 @@ def _long(data: bytes, at: int) -> tuple[int, int]:
 
 def _logical(one: Type, value: Any) -> Any:
     if one.logical == "decimal":
-        return Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-one.digits[1])
+        return avro_schema.decimal_of(value, one)
     if one.logical == "date":
         return date(1970, 1, 1) + timedelta(days=value)
     if one.logical.startswith(("time-", "timestamp-", "local-")):

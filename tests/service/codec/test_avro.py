@@ -9,15 +9,17 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microdata import Boxes, Category, Hierarchy, Reason, Schema, SchemaError
+from microdata import Boxes, Category, Hierarchy, PersonKey, Reason, Schema, SchemaError
 from service.codec import JsonCodec, Leaving, avro_schema
 from service.codec._avro_kernels import scan
 from service.codec._found import nothing_found
-from service.codec.avro import AvroDecoder, RegistrySchemas, record_of
+from service.codec.avro import AvroDecoder, OneSchema, RegistrySchemas, record_of
+from service.codec.avro_messages import AvroMessages, derived_schema
 from service.registry import Registered, RegistryError
 from tests.service.codec.avro_world import HOME, ITEM, SCHEMA, Batch, decoder, order, read, record, refusals, written
 
@@ -139,6 +141,70 @@ def test_a_decimal_with_more_digits_than_it_may_have_is_refused_alone() -> None:
     assert [offset for offset, _, why in refusals(events) if why == "wrong_type"] == [101, 104, 105]
 
 
+@given(st.integers(1, 38), st.data())
+def test_public_decimals_have_up_to_38_digits(digits: int, data: Any) -> None:
+    scale = data.draw(st.integers(0, digits))
+    price = {"type": "bytes", "logicalType": "decimal", "precision": digits, "scale": scale}
+    most = 10**digits - 1
+    whole = data.draw(st.lists(st.integers(-most, most) | st.sampled_from([most, -most, 0, -1]), min_size=1))
+    values = [Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale)) for number in whole]
+    schema = record(amount=price)
+    events = decoder(schema).decode(Batch(*(written(schema, order(n, amount=v)) for n, v in enumerate(values))))
+    assert events.public[1].to_pylist() == values
+    types = {"note": pa.large_string(), "amount": events.public[1].type}
+    text = derived_schema(SCHEMA, types, "tuples", "interval", "t")
+    leaving = Leaving(
+        np.arange(len(values), dtype=np.uint64),
+        Boxes(SCHEMA, events.quasi, events.quasi),
+        np.arange(len(values) + 1),
+        events.sensitive,
+        events.public,
+    )
+    messages = [one for parts in AvroMessages(SCHEMA, 10_000).encode(leaving, "tuples") for one in parts]
+    assert [read(text, message)["amount"] for message in messages] == values
+
+
+@pytest.mark.parametrize("number", [10**38, -(10**38), 2**127 - 1, -(2**127), 2**127, -(2**127) - 1, 2**200])
+def test_decimal_beyond_38_digits_is_rejected_alone(number: int) -> None:
+    schema = record(amount={"type": "bytes", "logicalType": "decimal", "precision": 38})
+    start = written(schema, order(1, amount=Decimal(0)))[:-2]
+    wide = number.to_bytes(32, "big", signed=True)
+    short = number.to_bytes((number.bit_length() + 8) // 8, "big", signed=True)
+    values = [b"\x40" + wide, bytes([2 * len(short)]) + short, b"\x02\x07"]
+    events = decoder(schema).decode(Batch(*(start + value for value in values)))
+    assert [offset for offset, _, why in refusals(events) if why == "wrong_type"] == [100, 101]
+    assert events.public[1].to_pylist() == [Decimal(7)]
+
+
+def test_uuid_of_16_bytes_names_a_person_as_its_text_does() -> None:
+    """Half of the UUIDs of 16 bytes are no UTF-8, so their records were rejected."""
+    plain = {"type": "fixed", "name": "Id", "size": 16}  # fastavro writes UUIDs as texts only
+    binary, text = (record(who={**kind, "logicalType": "uuid"}) for kind in (plain, {"type": "string"}))
+    people = [uuid.UUID(int=number) for number in (0, 5, 2**127 + 1, 2**128 - 1)]
+    key = PersonKey.random()
+    octets = [written(record(who=plain), order(1, who=who.bytes)) for who in people]
+    texts = [written(text, order(1, who=who)) for who in people]
+    one, other = (
+        AvroDecoder(SCHEMA, OneSchema(record_of(json.dumps(schema), "a test")), 10_000, 5_000, key).decode(
+            Batch(*values)
+        )
+        for schema, values in ((binary, octets), (text, texts))
+    )
+    assert one.persons.tolist() == other.persons.tolist()
+    assert len(set(one.persons.tolist())) == 4
+
+
+def test_uuid_of_16_bytes_is_published_as_text() -> None:
+    kind = {"type": "fixed", "name": "Id", "size": 16, "logicalType": "uuid"}
+    schema = record({"name": "id", "type": ["null", kind]})
+    values = [uuid.UUID(int=2**127 + 77), None, uuid.UUID(int=3)]
+    batch = Batch(*(written(schema, order(1, id=None if v is None else v.bytes)) for v in values))
+    events = decoder(schema, replace(SCHEMA, public=("id",))).decode(batch)
+    assert events.public[0].to_pylist() == [None if value is None else str(value) for value in values]
+    without = record({"name": "id", "type": {**kind, "size": 15}})
+    assert decoder(without, replace(SCHEMA, public=("id",))).public["id"] == pa.large_binary()
+
+
 @pytest.mark.parametrize(
     ("kind", "logical"),
     [
@@ -227,7 +293,15 @@ def test_what_is_no_schema_is_told(text: str, complaint: str) -> None:
         (record(age=["null", "boolean"]), "age: is of type boolean, which is never what the policy says"),
         (record(who={"type": "int", "logicalType": "date"}), "who: is of type date, which is never what"),
         (record(note=["int", "string"]), "note: is public and of several types"),
-        (record(amount={"type": "bytes", "logicalType": "decimal", "precision": 19}), "more than 18 digits"),
+        (record(amount={"type": "bytes", "logicalType": "decimal", "precision": 39}), "more than 38 digits"),
+        (
+            record(age={"type": "bytes", "logicalType": "decimal", "precision": 19}),
+            "age: has decimals of more than 18 digits, which only a public field can have",
+        ),
+        (
+            record(who={"type": "bytes", "logicalType": "decimal", "precision": 19}),
+            "who: has decimals of more than 18 digits, which only a public field can have",
+        ),
     ],
 )
 def test_fields_that_cannot_be_used_are_refused_at_the_start(schema: Any, complaint: str) -> None:
