@@ -41,6 +41,7 @@ FIRST_MESSAGE = b"\0"
 """Between the id and a record of the first message of its schema."""
 _ID = 4
 _MOST_FILES = 256
+_SHOWN_MESSAGES = 10
 _SECOND, _MOST_NANOS = 1_000_000, 999_999_999
 
 
@@ -129,9 +130,13 @@ class RegistryMessages:
 def read_message(text: str, name: str | None, source: str, references: tuple[str, ...] = ()) -> Message:
     """The message of this name in a schema, the first where none is asked for."""
     try:
-        return message_of(protobuf_schema.parse(text, references), name)
+        file = protobuf_schema.parse(text, references)
+        found = message_of(file, name)
     except ProtobufSchemaError as error:
         raise SchemaError(f"the Protobuf schema of {source} {error}") from None
+    if name is None:
+        found.others = tuple(other.full_name for other in file.messages if other is not found)
+    return found
 
 
 def complaints(message: Message, schema: Schema) -> Iterator[tuple[str, str]]:
@@ -150,11 +155,23 @@ def key_complaint(message: Message, field: str) -> str | None:
 def _complaint(message: Message, name: str, never: Callable[[pa.DataType], bool]) -> str | None:
     path = path_of(message, name)
     if path is None:
-        return "the topic's schema has no such field"
+        return f"the topic's schema has no such field{_choices(message)}"
     why = protobuf_schema.complaint(path)
     if why is None and never(arrow_type(path[-1])):
         why = f"is of type {protobuf_schema.type_name(path[-1])}, which is never what the policy says"
     return why
+
+
+def _choices(message: Message) -> str:
+    """Return what to write in a policy that names no message, where the schema declares several."""
+    if not message.others:
+        return ""
+    shown, more = message.others[:_SHOWN_MESSAGES], len(message.others) - _SHOWN_MESSAGES
+    names = ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+    return (
+        f" in {message.full_name}, its first message; it also declares {names}: name the message of the topic's records "
+        "in the policy, for example `stream.format: {input: {type: protobuf, message: " + shown[0] + "}}`"
+    )
 
 
 class ProtobufReader(BinaryReader[bytes, Plan]):

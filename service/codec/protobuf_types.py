@@ -62,6 +62,8 @@ class Message:
     fields: list[Field] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     """Those that are declared inside of it, in their order."""
+    others: tuple[str, ...] = ()
+    """The other messages of the file, where this is the first one and nobody named it."""
 
     def own_name(self) -> str:
         """The name without its package."""

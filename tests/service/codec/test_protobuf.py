@@ -234,6 +234,17 @@ def test_fields_that_cannot_be_used_are_refused_at_the_start(changed: str, compl
         decoder(changed)
 
 
+def test_first_message_without_the_fields_names_the_other_messages() -> None:
+    """A new message was put in front of the one of the records, and the policy does not say which one it means."""
+    text = order_text().replace("message Order", "message Audit { string note = 1; }\nmessage Order", 1)
+    with pytest.raises(SchemaError) as caught:
+        decoder(text)
+    why = str(caught.value)
+    assert "has no such field in shop.Audit, its first message; it also declares " in why
+    assert "shop.Order" in why
+    assert "stream.format: {input: {type: protobuf, message: shop." in why
+
+
 # -- several schemas in one topic --------------------------------------------------------------------------------------
 
 
