@@ -169,8 +169,8 @@ def _choices(message: Message) -> str:
     shown, more = message.others[:_SHOWN_MESSAGES], len(message.others) - _SHOWN_MESSAGES
     names = ", ".join(shown) + (f" and {more} more" if more > 0 else "")
     return (
-        f" in {message.full_name}, its first message; it also declares {names}: name the message of the topic's records "
-        "in the policy, for example `stream.format: {input: {type: protobuf, message: " + shown[0] + "}}`"
+        f" in {message.full_name}, its first message; it also declares {names}: name the message of the records in the "
+        "policy, for example `stream.format: {input: {type: protobuf, message: " + shown[0] + "}}`"
     )
 
 

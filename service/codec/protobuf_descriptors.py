@@ -12,8 +12,9 @@ from service.codec.protobuf_wire import WireError, walk
 
 _DEEPEST = 32
 _REPEATED, _MAP_ENTRY = 3, 7
-_TAGS, _FIELD_META = 3, 1088
-"""Of `confluent.Meta`, and where it is among the options of a field."""
+_MESSAGE_OPTIONS, _FIELD_OPTIONS = 7, 8
+_TAGS, _META = 3, 1088
+"""Of `confluent.Meta`, and where it is among the options of a message or field."""
 _Fields: TypeAlias = Mapping[int, list[Any]]
 
 
@@ -91,6 +92,7 @@ def _message(fields: _Fields, scope: str, file: File, new: bool, depth: int) -> 
             made.messages.append(message)
     oneofs = [_text(_fields(_bytes(each)), 1) for each in fields.get(8, ())]
     made.fields = [_field(_fields(_bytes(each)), oneofs, new) for each in fields.get(2, ())]
+    made.tags = _tags(fields, _MESSAGE_OPTIONS)
     check_message(made)
     return made
 
@@ -107,10 +109,15 @@ def _field(fields: _Fields, oneofs: list[str], new: bool) -> Field:
     made.default = _text(fields, 7) if 7 in fields else None
     if made.default is not None and made.kind == "string":  # the one default that is not escaped here
         made.default = made.default.replace("\\", "\\\\")
-    options = _fields(_bytes(fields[8][-1])) if 8 in fields else {}
-    for meta in options.get(_FIELD_META, ()):
-        made.tags += tuple(_bytes(tag).decode("utf-8", "replace") for tag in _fields(_bytes(meta)).get(_TAGS, ()))
+    made.tags = _tags(fields, _FIELD_OPTIONS)
     return made
+
+
+def _tags(fields: _Fields, options: int) -> tuple[str, ...]:
+    """Return the tags among the options of a message or field, which have this number."""
+    given = _fields(_bytes(fields[options][-1])) if options in fields else {}
+    metas = [_fields(_bytes(meta)) for meta in given.get(_META, ())]
+    return tuple(_bytes(tag).decode("utf-8", "replace") for meta in metas for tag in meta.get(_TAGS, ()))
 
 
 def _enum(fields: _Fields, scope: str, file: File) -> None:

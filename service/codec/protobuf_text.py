@@ -22,7 +22,7 @@ _ESCAPE = re.compile(r"\\([0-7]{1,3}|[xX][0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{4}|U[0-9A
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _MOST_BYTES = 1 << 20
 _DEEPEST = 32
-_TAGS = ("confluent", "field_meta", "tags")
+_TAGS, _MESSAGE_TAGS = ("confluent", "field_meta", "tags"), ("confluent", "message_meta", "tags")
 _PLAIN = frozenset(SCALARS) - {"group", "message", "enum"}
 _PAIRS = {"{": "}", "[": "]", "(": ")", "<": ">"}
 
@@ -209,6 +209,8 @@ class _Parser:
             }
             self._next()
             statement[word]()
+        elif word == "option" and following == "(":
+            self._message_option(message)
         elif (word in {"option", "extend"} and (declares or following in {"(", "."})) or word in {
             "extensions",
             "reserved",
@@ -285,10 +287,17 @@ class _Parser:
                 quoted = self._peek()[:1] in {'"', "'"}
                 made.default = self._text() if quoted else minus + self._next()
             else:
-                self._tags(made, path)
+                made.tags += self._tags(path, _TAGS, {",", "]"})
             if self._take("]"):
                 return
             self._must(",")
+
+    def _message_option(self, message: Message) -> None:
+        """Read the tags of a message, and pass over any other option."""
+        self._next()
+        path = tuple(word for word in self._option_name() if word not in {"(", ")", "."})
+        message.tags += self._tags(path, _MESSAGE_TAGS, {";"})
+        self._must(";")
 
     def _option_name(self) -> list[str]:
         name = []
@@ -296,17 +305,17 @@ class _Parser:
             name.append(self._next())
         return name
 
-    def _tags(self, made: Field, path: tuple[str, ...]) -> None:
-        """Pass over the value of an option; texts in it are tags where it is about them."""
+    def _tags(self, path: tuple[str, ...], wanted: tuple[str, ...], ends: set[str]) -> tuple[str, ...]:
+        """Pass over the value of an option; return the texts in it where it is about tags."""
         start = self._at
-        while self._peek() not in {",", "]"}:
+        while self._peek() not in ends:
             word = self._next()
             if word in _PAIRS:
                 self._pass_pair(_PAIRS[word])
         value = self._tokens[start : self._at]
-        if path == _TAGS:
-            made.tags += tuple(word[1:-1] for word in value if word[0] in "\"'")
-        elif path == _TAGS[:2] and "tags" in value:
-            own = value[value.index("tags") + 1 :]
-            end = own.index("]") if "]" in own and "[" in own[:2] else min(2, len(own))
-            made.tags += tuple(word[1:-1] for word in own[:end] if word[0] in "\"'")
+        if path == wanted[:2] and "tags" in value:
+            value = value[value.index("tags") + 1 :]
+            value = value[: value.index("]") if "]" in value and "[" in value[:2] else min(2, len(value))]
+        elif path != wanted:
+            return ()
+        return tuple(word[1:-1] for word in value if word[0] in "\"'")

@@ -62,6 +62,8 @@ class Message:
     fields: list[Field] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     """Those that are declared inside of it, in their order."""
+    tags: tuple[str, ...] = ()
+    """What a company says of it: `(confluent.message_meta).tags`."""
     others: tuple[str, ...] = ()
     """The other messages of the file, where this is the first one and nobody named it."""
 

@@ -6,11 +6,13 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-_DIRECT = {"direct", "identifier", "identifying", "name", "email", "phone", "ssn", "secret", "credential", "password"}
+_DIRECT = {
+    *("direct", "identifier", "identifying", "name", "email", "phone", "ssn", "secret", "credential", "password"),
+    "private",
+}
 _SENSITIVE = {"sensitive", "phi", "health", "medical", "special", "confidential", "financial", "pci"}
 _KNOWN = {"pii", "personal", "quasi", "gdpr"}
-
-
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 MOST_LETTERS = 60
 Role = Literal["quasi", "sensitive", "left out"]
 _ROLES: tuple[tuple[Role, set[str]], ...] = (("left out", _DIRECT), ("sensitive", _SENSITIVE), ("quasi", _KNOWN))
@@ -30,10 +32,18 @@ def tagged(tags: Sequence[str]) -> Tagged:
     Tagged(role='sensitive', word='special-category')
     >>> tagged(["direct_identifier", "PII"]).role, tagged(["owner:sales"])
     ('left out', Tagged(role=None, word=''))
+    >>> tagged(["QUASI_IDENTIFIER"]).role, tagged(["PRIVATE"]).role
+    ('quasi', 'left out')
     """
     for role, words in _ROLES:
         for tag in tags:
-            if words & set(re.split(r"[^a-z]+", tag.lower())):
+            if words & _words_of(tag):
                 # It goes into a comment of the policy, so nothing in it may end that.
                 return Tagged(role, re.sub(r"[^A-Za-z0-9_.:-]+", " ", tag)[:MOST_LETTERS])
     return Tagged()
+
+
+def _words_of(tag: str) -> set[str]:
+    """Return the words of a tag; a quasi-identifier is no identifier, however it is written."""
+    words = {word.lower() for word in _WORDS.findall(tag)}
+    return {"quasi"} if any(word.startswith("quasi") for word in words) else words

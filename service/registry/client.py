@@ -43,6 +43,10 @@ class Registered:
     """AVRO, PROTOBUF or JSON."""
     text: str
     references: tuple[str, ...] = ()
+    reference_names: tuple[str, ...] = ()
+    """How the schemas that refer to them name these."""
+    tags: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Tags that the registry keeps beside the schema (`metadata.tags`), by the pattern of the fields that have them."""
 
 
 class Registry:
@@ -105,12 +109,13 @@ class Registry:
         text, kind = answer.get("schema"), answer.get("schemaType", "AVRO")
         if not isinstance(text, str) or not isinstance(kind, str):
             raise self._strange()
-        references: dict[tuple[str, int], str] = {}
+        references: dict[tuple[str, int], tuple[str, str]] = {}
         self._refer(answer, references)
-        return Registered(self._number(answer), kind, text, tuple(references.values()))
+        names, texts = zip(*references.values(), strict=True) if references else ((), ())
+        return Registered(self._number(answer), kind, text, texts, names, _metadata_tags(answer))
 
-    def _refer(self, answer: dict[str, Any], found: dict[tuple[str, int], str]) -> None:
-        """Collect what a schema refers to, what that refers to before it."""
+    def _refer(self, answer: dict[str, Any], found: dict[tuple[str, int], tuple[str, str]]) -> None:
+        """Collect the name and text of what a schema refers to, what that refers to before it."""
         for reference in answer.get("references") or ():
             try:
                 place = str(reference["subject"]), int(reference["version"])
@@ -120,13 +125,13 @@ class Registry:
                 continue
             if len(found) >= _MOST_REFERENCES:
                 raise self._strange()
-            found[place] = ""  # a circle ends here
+            found[place] = "", ""  # a circle ends here
             below = self._ask("GET", f"/subjects/{quote(place[0], safe='')}/versions/{place[1]}")
             if below is None or not isinstance(below.get("schema"), str):
                 raise self._strange()
             self._refer(below, found)
             del found[place]
-            found[place] = below["schema"]
+            found[place] = str(reference.get("name", "")), below["schema"]
 
     def _number(self, answer: dict[str, Any]) -> int:
         number = answer.get("id")
@@ -196,6 +201,16 @@ class Registry:
         if self._tls is None:
             return HTTPConnection(host, port, timeout=timeout)
         return HTTPSConnection(host, port, timeout=timeout, context=self._tls)
+
+
+def _metadata_tags(answer: dict[str, Any]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the tags of `metadata.tags`; what has another form is ignored, as older registries have none."""
+    metadata = answer.get("metadata")
+    tags = metadata.get("tags") if isinstance(metadata, dict) else None
+    if not isinstance(tags, dict):
+        return ()
+    lists = ((pattern, each) for pattern, each in tags.items() if isinstance(each, list))
+    return tuple((pattern, tuple(tag for tag in each if isinstance(tag, str))) for pattern, each in lists)
 
 
 def _login(settings: RegistrySettings) -> dict[str, str]:
