@@ -72,6 +72,11 @@ class TopicFormat:
     register: bool = True
     """Whether a schema that the subject does not have is registered there."""
 
+    @property
+    def is_prefixed(self) -> bool:
+        """Whether records begin with the id of a schema in a registry."""
+        return _asks(self)
+
     def identity(self) -> Any:
         """What makes two of them the same: a name, or all that is said beyond it."""
         said = {key: value for key, value in asdict(self).items() if value not in {None, True}}

@@ -25,6 +25,7 @@ from dataclasses import replace
 from functools import partial
 
 from microdata import UnavailableError
+from service.codec import Events
 from service.kafka import (
     Client,
     FatalError,
@@ -42,6 +43,7 @@ from service.worker.connections import Connections
 from service.worker.metrics import Metrics
 from service.worker.ownership import Ownership
 from service.worker.partition import Ending, InputPartition, Settlement
+from service.worker.rejections import RecentRejections
 from service.worker.restoring import PartitionError
 from service.worker.settings import WorkerSettings
 from service.worker.stream import Stream
@@ -58,8 +60,8 @@ _LAG_SECONDS = 5.0
 """How often the broker is asked how far the input goes."""
 _LAG_PATIENCE = 1.0
 """How long all answers may take; meanwhile nothing is polled."""
-_THIN_SECONDS = 60.0
-"""How often it is said of a partition that it is too thin."""
+_WARN_SECONDS = 60.0
+"""How often a warning about one partition is repeated."""
 
 
 class Worker:
@@ -91,7 +93,8 @@ class Worker:
         self._engines = [ThreadPoolExecutor(1, "engines") for _ in range(os.cpu_count() or 1)]
         self._pushes: list[tuple[Partition, InputPartition, Future[None]]] = []
         self._lag_at = 0.0
-        self._thin_at: dict[Partition, float] = {}
+        self._warned_at: dict[tuple[str, Partition], float] = {}
+        self._rejections: dict[Partition, RecentRejections] = {}
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop."""
@@ -142,6 +145,7 @@ class Worker:
         """Hand what there is to the engines; the number of records."""
         batches = self._poll(timeout, self._settings.poll_records)
         running = self._owned.running
+        self._rejections = {partition: own for partition, own in self._rejections.items() if partition in running}
         ours = [batch for batch in batches if batch.partition in running]
         taken = self._decode_all(ours, timeout)
         self.metrics.polled(self._connections.consumer.assignment(), running, self._owned.stopped)
@@ -235,8 +239,20 @@ class Worker:
         """The engine decides in its own thread; what it decides is `fresh` until a transaction has committed it."""
         own = self._owned.running[batch.partition]
         events = self._connections.decoder.decode(batch)
+        self._note_rejections(batch, events)
         push = self._thread_of(batch.partition).submit(own.take, events, int(batch.offsets[-1]) + 1, self._clock())
         self._pushes.append((batch.partition, own, push))
+
+    def _note_rejections(self, batch: RecordBatch, events: Events) -> None:
+        """Report a partition of which most recent records are rejected; the schema of the topic may have changed."""
+        recent = self._rejections.get(batch.partition)
+        if recent is None:
+            recent = self._rejections[batch.partition] = RecentRejections(prefixed=self.stream.format.input.is_prefixed)
+        recent.note(batch, events.refused)
+        found = recent.above(self._settings.rejected_share)
+        self.metrics.rejecting(batch.partition, found)
+        if found is not None:
+            self._warn(batch.partition, "the worker rejects most records: ", found)
 
     def _thread_of(self, partition: Partition) -> ThreadPoolExecutor:
         return self._engines[partition.number % len(self._engines)]
@@ -333,9 +349,14 @@ class Worker:
                 continue
             self.metrics.settled(partition, own, settlements[partition], now)
             own.committed(settlements[partition])
-            if own.thin and time.monotonic() >= self._thin_at.get(partition, 0.0):
-                self._thin_at[partition] = time.monotonic() + _THIN_SECONDS
-                log.warning("%s/%d: too few persons within the delay or window, so events are suppressed", *partition)
+            if own.thin:
+                self._warn(partition, "too few persons within the delay or window, so events are suppressed")
+
+    def _warn(self, partition: Partition, sentence: str, detail: object = "") -> None:
+        """Log a warning about a partition, unless the same sentence was logged a short time ago."""
+        if time.monotonic() >= self._warned_at.get((sentence, partition), 0.0):
+            self._warned_at[sentence, partition] = time.monotonic() + _WARN_SECONDS
+            log.warning("%s/%d: %s%s", *partition, sentence, detail)
 
     def _tick(self) -> int:
         """The time that is written to records."""

@@ -21,6 +21,7 @@ from microdata import Boxes, class_loss
 from privacy import Model
 from service.kafka import Partition
 from service.worker.partition import InputPartition, Settlement
+from service.worker.rejections import Rejecting
 from service.worker.stream import Stream
 
 _COUNTERS = {
@@ -60,6 +61,10 @@ _GAUGES = {
     "thin": (
         "thin_partitions",
         "Partitions with too few persons: events are suppressed; with cohorts, more than leave.",
+    ),
+    "rejecting": (
+        "rejecting_partitions",
+        "Partitions of whose recent records more are rejected than PORTCULLIS_WORKER_REJECTED_SHARE.",
     ),
     "stopped": ("stopped_partitions", "Partitions that wait for an operator."),
     "assigned": ("assigned_partitions", "Partitions that this worker owns."),
@@ -173,6 +178,12 @@ class Metrics(Collector):
         """How far a partition is behind its input."""
         with self._lock:
             self._partitions.setdefault(partition, {})["lag"] = records
+
+    def rejecting(self, partition: Partition, found: Rejecting | None) -> None:
+        """Note whether most recent records of a partition are rejected."""
+        with self._lock:
+            known = self._partitions.setdefault(partition, {})
+            known["rejecting"] = None if found is None else {**found.as_dict(), "text": str(found)}
 
     def failed(self, doing: str, code: str, reason: str) -> None:
         """Kafka did not do what was asked of it; it is asked again, and until it has worked nothing is well."""
@@ -300,6 +311,7 @@ class Metrics(Collector):
             "pending": sum(each.get("pending", 0) for each in known),
             "lag": sum(each.get("lag", 0) for each in known),
             "thin": sum(bool(each.get("thin")) for each in known),
+            "rejecting": sum(bool(each.get("rejecting")) for each in known),
             "stopped": len(self._stopped),
             "assigned": len(self._assigned),
         }
@@ -344,6 +356,12 @@ class Metrics(Collector):
             if len(self._partitions) < len(self._assigned):
                 return "partitions are being restored"
             return None
+
+    def notices(self) -> list[str]:
+        """Return what an operator should look at although the worker is doing its job."""
+        with self._lock:
+            found = {one.number: each["rejecting"] for one, each in self._partitions.items() if each.get("rejecting")}
+        return [f"partition {number}: {rejecting['text']}" for number, rejecting in sorted(found.items())]
 
     def status(self) -> dict[str, Any]:
         """Everything that API and console show of this worker."""

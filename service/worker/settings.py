@@ -33,6 +33,13 @@ class WorkerSettings(BaseSettings):
     accept_loss: bool = Field(
         default=False, description="count undecided events that are gone from the input as suppressed and go on"
     )
+    rejected_share: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="share of a partition's recent records (at least 100) above which the worker reports in its "
+        "log, /readyz, /status and metrics that it rejects them",
+    )
     key_file: Path | None = Field(
         None,
         description="file with the keys that seal what streams remember of persons; `portcullis key new` makes one",

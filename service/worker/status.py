@@ -10,7 +10,7 @@ import asyncio
 import ipaddress
 import logging
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from html import escape
 from http import HTTPStatus
@@ -61,7 +61,7 @@ class StatusServer:
             "/status": lambda: _Answer(HTTPStatus.OK, msgspec.json.encode(metrics.status()), "application/json"),
             "/metrics": lambda: _Answer(HTTPStatus.OK, generate_latest(metrics.registry), CONTENT_TYPE_LATEST),
             "/healthz": lambda: _word(metrics.stuck()),
-            "/readyz": lambda: _word(metrics.unready()),
+            "/readyz": lambda: _word(metrics.unready(), metrics.notices()),
         }
         self._connections: dict[asyncio.StreamWriter, None] = {}
         self._sockets = listening(
@@ -156,9 +156,9 @@ def _refusal(status: HTTPStatus, why: str = "") -> _Answer:
     return _Answer(status, f"{why or status.phrase.lower()}\n".encode())
 
 
-def _word(problem: str | None) -> _Answer:
+def _word(problem: str | None, notices: Sequence[str] = ()) -> _Answer:
     if problem is None:
-        return _Answer(HTTPStatus.OK, b"ok\n")
+        return _Answer(HTTPStatus.OK, "".join(f"{line}\n" for line in ("ok", *notices)).encode())
     return _refusal(HTTPStatus.SERVICE_UNAVAILABLE, problem)
 
 

@@ -139,6 +139,11 @@ function together({ name, input, output, workers }) {
     pending: total("gauges", "pending"),
     lag: total("gauges", "lag"),
     thin: total("gauges", "thin"),
+    rejecting: workers.flatMap((worker) =>
+      Object.entries(worker.partitions)
+        .filter(([, one]) => one.rejecting)
+        .map(([number, one]) => `Partition ${number}: ${one.rejecting.text}`),
+    ),
   };
 }
 
@@ -261,6 +266,7 @@ function showAlerts(place, now) {
     lines.push(
       `Partitions with too few persons within the delay: ${number(now.thin)}. Events that find no company are suppressed.`,
     );
+  for (const line of now.rejecting) lines.push(`${line}. See the dead letters, and whether the topic's schema has changed.`);
   const key = lines.join("\n");
   if (place.dataset.key === key) return;
   place.dataset.key = key;
@@ -292,7 +298,7 @@ function partitionTables(now, groups) {
     number(one.engine?.[groups.gauge]),
     percent(one.loss),
     seconds(one.delay),
-    one.thin ? "too few persons" : "",
+    [one.thin && "too few persons", one.rejecting && "rejects most records"].filter(Boolean).join(", "),
   ]);
   const workers = now.workers.map((worker) => [
     worker.address,

@@ -1,6 +1,7 @@
 """A worker on topics with a schema: from Avro to Avro, through a registry that comes, goes and changes."""
 
 import json
+import logging
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -313,3 +314,35 @@ def test_worker_stops_when_readers_of_the_output_cannot_follow(registry: FakeReg
     registry.add("raw-value", typed(after))
     with pytest.raises(SchemaConflictError, match=f"amount is {after} and was {before}"):
         worker_of(policy_of(), Paper(1))
+
+
+def test_worker_reports_a_partition_that_rejects_and_stays_ready(
+    registry: FakeRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    number = registry.add("raw-value", FIRST)
+    paper = Paper(1)
+    worker = worker_of(policy_of(), paper)
+    good, bad = framed(number, FIRST, order(1)), framed(number, FIRST, order(1, age=1234))
+    try:
+        feed(paper, *[good] * 100)
+        cycle(worker, 2)
+        assert worker.metrics.unready() is None
+        assert worker.metrics.notices() == []
+        with caplog.at_level(logging.WARNING):
+            feed(paper, *[bad] * 120)
+            cycle(worker, 2)
+        (notice,) = worker.metrics.notices()
+        rejected = "120 of the last 120 records are rejected, most of them for age out_of_domain"
+        assert notice == f"partition 0: {rejected}, schema id {number}"
+        assert worker.metrics.unready() is None
+        told = worker.metrics.status()["partitions"]["0"]["rejecting"]
+        assert (told["field"], told["schema_id"], told["rejected"]) == ("age", number, 120)
+        assert worker.metrics.registry.get_sample_value("portcullis_rejecting_partitions", {"stream": "orders"}) == 1
+        said = [one.message for one in caplog.records if "rejects most records" in one.message]
+        assert len(said) == 1, "once a minute"
+        assert "1234" not in caplog.text
+        feed(paper, *[good] * 300)
+        cycle(worker, 2)
+        assert worker.metrics.notices() == []
+    finally:
+        worker.close()

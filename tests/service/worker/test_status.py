@@ -11,6 +11,7 @@ import pytest
 from service.kafka import Partition
 from service.worker import metrics as module
 from service.worker.metrics import Metrics
+from service.worker.rejections import Rejecting
 from service.worker.status import StatusServer
 from tests.service.worker.test_crashes import Simulation, stream_of
 
@@ -71,6 +72,15 @@ def test_a_worker_that_starts_or_waits_for_its_broker_is_alive_and_says_why_it_i
     assert ask("/healthz") == (200, "ok\n")
     assert ask("/readyz") == (503, "no broker answers\n")
     running(metrics)
+    assert ask("/readyz") == (200, "ok\n")
+
+
+def test_worker_that_rejects_most_records_is_ready_and_says_so(metrics: Any, ask: Any) -> None:
+    running(metrics)
+    metrics.rejecting(PLACE, Rejecting(90, 120, "age", "wrong_type", 7))
+    rejects = "90 of the last 120 records are rejected, most of them for age wrong_type, schema id 7"
+    assert ask("/readyz") == (200, f"ok\npartition {PLACE.number}: {rejects}\n")
+    metrics.rejecting(PLACE, None)
     assert ask("/readyz") == (200, "ok\n")
 
 
