@@ -42,7 +42,7 @@ from privacy.keys import KEYS, Form, Key, OneOf, Part
 from privacy.likeness import BetaLikeness, Likeness, RangeLikeness, SemanticLikeness
 from privacy.lineages import Lineages
 from privacy.model import Groups, Histogram, Model, SensitiveModel
-from privacy.over_time import KOverTime, Record, Sightings, candidates
+from privacy.over_time import MOST_VICTIMS, KOverTime, Record, Sightings, candidates
 from privacy.passing import ChanceOfK, Edges, Passing, PassingModel, ZAnonymity
 from privacy.population import (
     Journalist,
@@ -75,6 +75,7 @@ else:
 __all__ = [
     "ATTACKS",
     "KEYS",
+    "MOST_VICTIMS",
     "TRIALS",
     "AlphaK",
     "Assignment",

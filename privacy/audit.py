@@ -66,7 +66,7 @@ class Finding:
 class Fault:
     """Something that must not be in a publication, whatever the models say."""
 
-    kind: Literal["uncovered", "undeclared", "surplus", "unlinked"]
+    kind: Literal["uncovered", "undeclared", "surplus", "unlinked", "ambiguous"]
     count: int
     reason: str
 
@@ -263,6 +263,19 @@ def _undeclared(published: Published) -> list[Fault]:
     return [Fault("undeclared", len(published.undeclared), f"columns that the schema does not let out: {names}")]
 
 
+def _ambiguous(published: Published) -> list[Fault]:
+    """Classes that share their number with a class of another generalization.
+
+    Means are left out: a cluster that is published several times has the mean of each time.
+    """
+    if published.show == "mean":
+        return []
+    named = [label for label in published.labels if label]
+    count = len(named) - len(set(named))
+    reason = "classes whose number belongs to a class with another generalization, too"
+    return [Fault("ambiguous", count, reason)] if count else []
+
+
 def _uncovered(count: int) -> list[Fault]:
     reason = "published rows that no row of the original explains: it must lie in the box and have the same values"
     return [Fault("uncovered", count, reason)] if count else []
@@ -280,7 +293,7 @@ def _summary(
     shares = groups.most / np.maximum(groups.rows, 1)
     return Audit(
         findings=tuple(finding(model, groups, published.labels, safest) for model in models),
-        faults=tuple(faults),
+        faults=(*faults, *_ambiguous(published)),
         persons=persons,
         classes=len(groups),
         rows=len(published),

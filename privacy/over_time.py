@@ -94,6 +94,10 @@ def _from_first_readable(persons: NDArray[np.int64], readable: NDArray[np.bool_]
     return np.asarray(readable_so_far > before_person[np.cumsum(starts) - 1])
 
 
+MOST_VICTIMS = 1_000
+"""Persons for whom a record recomputes candidates; of more it takes a sample."""
+
+
 class Record:
     """All that was seen and published, as far as it takes to recompute `candidates` for a sample of the persons.
 
@@ -101,7 +105,7 @@ class Record:
     was seen, only changes are kept.
     """
 
-    def __init__(self, most: int = 1000) -> None:
+    def __init__(self, most: int = MOST_VICTIMS) -> None:
         self._most, self._mask = most, 0
         self._seen: list[tuple[NDArray[Any], ...]] = []
         self._published: list[tuple[NDArray[Any], ...]] = []

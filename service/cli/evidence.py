@@ -71,9 +71,15 @@ def verify_command(
     bootstrap: Bootstrap = None,
     client: ClientName = None,
     settings_file: SettingsFile = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Also write the page of the evidence, with what was verified.")
+    ] = None,
+    overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> None:
-    """Do again whatever can be: what holds, what differs, what was not checked. Exit status 1 if something differs."""
+    """Compare each statement with the files: it holds, differs or is not checked. Exit status 1 if one differs."""
+    sources = {"the evidence": file, "the policy": policy, "the original": original, "what was published": published}
+    check_targets({name: path for name, path in sources.items() if path}, {"--html": html}, overwrite=overwrite)
     filed = read(file)
     loaded = None if policy is None else load_policy(policy, purpose=purpose)
     given = Given(
@@ -93,6 +99,8 @@ def verify_command(
             checks = list(verify_stretch(filed, file, given, broker, registry=registry, progress=progress))
         else:
             checks = list(verify(filed, given, progress))
+    if html is not None:
+        html.write_text(evidence_html(filed, checks), encoding="utf-8")
     differing = [one for one in checks if one.outcome == "differs"]
     if as_json:
         say_json({"holds": not differing, "checks": [vars(one) for one in checks]})
@@ -176,7 +184,7 @@ def show(
     file: Annotated[Path, typer.Argument(help="Evidence, as --evidence wrote it, or a job.")],
     html: Annotated[Path | None, typer.Option(help="Where to write the page; without, it goes to stdout.")] = None,
 ) -> None:
-    """Make a page for people of evidence. It only shows what the file says: verify checks it."""
+    """Make a page of what the evidence says, without verifying it. `verify --html` makes one that says what holds."""
     made = evidence_html(read(file))
     if html is None:
         say(made)

@@ -1,4 +1,7 @@
-"""Evidence, checked: everything that can be done again is, and compared with what was filed."""
+"""Verify evidence: repeat everything that can be repeated, and compare it with every statement that was filed.
+
+Each statement that a reader sees is in one check. A check whose outcome is "not checked" says why.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,26 @@ from typing import Any, Literal
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from microdata import Progress, silent
-from service.evidence.filing import file_digest, sealed
-from service.evidence.gathering import audited
-from service.evidence.signing import is_signed
+from service.evidence.filing import file_digest, kind_of, plain, policy_part, sealed
+from service.evidence.gathering import audited, words_of
+from service.evidence.signing import is_signed, own_key
 from service.policy import Policy
 
+GUARANTEE = "the guarantee"
+"""What the last check of an audit is about, unless the guarantee holds: that is what its findings say."""
 _UNREAD = "there are no rows that can be read"
 _NOT_SHOWN = (
     "it cannot be shown from the published file, which only bounds how many persons it is about; it was checked when "
     "the file was made"
 )
+_ROUNDING = 1e-9
+_AT_RANDOM = frozenset({"tried", "queries"})
+_OUTSIDE = frozenset({"population", "beside"})
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was compared."""
+    """One statement of the evidence, and what came of comparing it."""
 
     about: str
     outcome: Literal["holds", "differs", "not checked"]
@@ -34,7 +42,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Given:
-    """What somebody has who checks; the more, the more is checked."""
+    """What the verifier has. The more is given, the more is checked."""
 
     policy: Policy | None = None
     original: Path | None = None
@@ -46,7 +54,7 @@ class Given:
 
 
 def verify(evidence: Mapping[str, Any], given: Given, progress: Progress = silent) -> Iterator[Check]:
-    """Everything that can be done again with what is given, for a table or a replay."""
+    """Repeat everything that can be repeated with what is given, for a table or a replay."""
     parts = evidence["parts"]
     yield from verify_form(evidence, given)
     yield _file("the original", parts["original"], given.original, given)
@@ -54,51 +62,84 @@ def verify(evidence: Mapping[str, Any], given: Given, progress: Progress = silen
     if "links" in parts:
         yield _file("the links", parts["links"], given.links, given)
         basis["links"] = given.links
-    if given.published is None:
-        yield Check("what was published", "not checked", "it was not given")
-    else:
-        known = parts["published"].get("sha256")
-        own = file_digest(given.published)
-        yield same("what was published", True, isinstance(known, list) and own in known)  # noqa: FBT003 - compared
+    yield from _published(parts["published"]["sha256"], given.published)
     there = {name: path for name, path in basis.items() if path is not None}
-    if given.policy is None or given.published is None or len(there) < len(basis):
+    policy, published, reported = given.policy, given.published, parts["reported"]
+    if policy is None or published is None or len(there) < len(basis):
         needed = ", ".join(["the policy", *(f"the {name}" for name in basis)])
-        yield Check("what the audit found", "not checked", f"it takes {needed} and what was published")
-    else:
-        yield from same_audit(parts["audited"], audited(given.policy, given.published, there, progress))
-    yield Check("attacks, loss and errors of the report", "not checked", "they are measured when it is made")
+        why = f"it takes {needed} and what was published"
+        yield Check("what the audit found", "not checked", why)
+        yield Check("the figures of the report", "not checked", why)
+        return
+    found = audited(policy, published, there, progress)
+    yield from same_audit(parts["audited"], found)
+    if found.get("unread") or found.get("faults"):
+        yield Check("the figures of the report", "not checked", "what is published is not a release of this original")
+        return
+    own = policy.data.figures(policy, there["original"], published, links=there.get("links"), progress=progress)
+    yield from _same_figures(reported, _audited_figures(reported, found) | plain(own))
+    if "guarantees" in reported:
+        yield from _no_safer(reported["guarantees"], found["findings"])
 
 
 def verify_form(evidence: Mapping[str, Any], given: Given) -> Iterator[Check]:
-    """What all evidence has: its hashes, its signature and its policy."""
+    """Check what all evidence has: its hashes, its signature, its author, its policy and its words."""
     parts = evidence["parts"]
     own = sealed(parts)
     filed = evidence.get("hashes"), evidence.get("hash")
     yield same("the hashes of the parts", filed, (own["hashes"], own["hash"]))
-    yield _signature(evidence, given.signer)
+    yield from _signature(evidence, given.signer)
     if given.policy is None:
         yield Check("the policy", "not checked", "it was not given")
+        yield Check("what is assumed and not said", "not checked", "it takes the policy")
+        return
+    expected = plain(policy_part(given.policy))
+    for name in sorted(expected):
+        yield same(f"the policy: {name}", parts["policy"].get(name), expected[name])
+    words = words_of(kind_of(evidence), given.policy)
+    yield same("what is assumed and not said", parts["words"], words)
+
+
+def _signature(evidence: Mapping[str, Any], signer: Ed25519PublicKey | None) -> Iterator[Check]:
+    signature, made = "the signature", "author, time and version"
+    if signer is not None:
+        signed = is_signed(evidence, signer)
+        yield Check(signature, "holds") if signed else Check(signature, "differs", "it is not by this key")
+        yield (
+            Check(made, "holds", "signed") if signed else Check(made, "not checked", "they are not signed by this key")
+        )
+        return
+    yield Check(made, "not checked", "only a signature by a known key shows them: --key")
+    if "signature" not in evidence:
+        yield Check(signature, "not checked", "it is not signed")
+    elif not is_signed(evidence, own_key(evidence)):
+        yield Check(signature, "differs", "it is not by the key that it names")
     else:
-        yield same("the policy", parts["policy"].get("fingerprint"), given.policy.fingerprint())
+        yield Check(signature, "not checked", "it fits the key that it names; --key tells whose that is")
 
 
 def _file(about: str, filed: Mapping[str, Any], path: Path | None, given: Given) -> Check:
-    """A file that is named by a hash with the secret."""
+    """Compare a file that is named by a hash with the secret."""
     if path is None or given.secret is None:
         return Check(about, "not checked", f"it takes {about}, and the secret that was written with the evidence")
     return same(about, filed.get("hmac_sha256"), file_digest(path, given.secret))
 
 
-def _signature(evidence: Mapping[str, Any], signer: Ed25519PublicKey | None) -> Check:
-    about = "the signature"
-    if signer is None:
-        signed = "signature" in evidence
-        return Check(about, "not checked", "it takes the public key of who signed" if signed else "it is not signed")
-    return Check(about, "holds") if is_signed(evidence, signer) else Check(about, "differs", "it is not by this key")
+def _published(filed: list[str], published: Path | None) -> Iterator[Check]:
+    """Compare what was published, which may be several files with the same rows."""
+    about = "what was published"
+    if published is None:
+        yield Check(about, "not checked", "it was not given")
+        return
+    own = file_digest(published)
+    yield Check(about, "holds") if own in filed else Check(about, "differs", "it is not what was filed")
+    others = len(filed) - filed.count(own)
+    if others:
+        yield Check(f"{others} other files that were published", "not checked", "one file is compared at a time")
 
 
 def same_audit(filed: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[Check]:
-    """Each thing that two audits found; and that it is good."""
+    """Compare everything that two audits found, and check that it is good."""
     if own.get("unread") and not filed.get("unread"):
         yield Check("what the audit found", "differs", "what was published cannot be read any more")
         return
@@ -107,18 +148,85 @@ def same_audit(filed: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[Che
     if own.get("holds"):
         return
     if own.get("outcome") == "not shown" and filed.get("outcome") == "not shown":
-        yield Check("the guarantee", "not checked", _UNREAD if own.get("unread") else _NOT_SHOWN)
+        yield Check(GUARANTEE, "not checked", _UNREAD if own.get("unread") else _NOT_SHOWN)
     else:
-        yield Check("the guarantee", "differs", "it does not hold for what is published now")
+        yield Check(GUARANTEE, "differs", "it does not hold for what is published now")
+
+
+def _audited_figures(reported: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sections of a report that an audit determines: models, and what is counted of ratings."""
+    known: dict[str, Any] = {}
+    if "results" in reported and all(one.get("bound") is None for one in found["findings"]):
+        shown = ("model", "asked", "achieved", "holds", "failing", "more_is_safer")
+        known["results"] = [{name: one[name] for name in shown} for one in found["findings"]]
+    if "counts" in reported:
+        known["counts"] = {"published_persons": found["persons"], "rejected": {"rows": found["rejected"]}}
+    return known
+
+
+def _same_figures(filed: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[Check]:
+    """Compare each section of a report with what was measured again, and name what was not."""
+    for name, section in filed.items():
+        about = f"reported: {name}"
+        if name not in own:
+            if section not in (None, []):
+                yield Check(about, "not checked", _why_unmeasured(name))
+            continue
+        left = list(_unmeasured(section, own[name]))
+        yield same(about, _part(section, own[name]), own[name])
+        if left:
+            why = "known from the run alone, or from links that were kept"
+            yield Check(f"{about} ({', '.join(sorted(set(left)))})", "not checked", why)
+
+
+def _no_safer(filed: list[Mapping[str, Any]], found: list[Mapping[str, Any]]) -> Iterator[Check]:
+    """Check that no figure of a replay is safer than what its file shows. A cluster only gains rows after the gate."""
+    known = {one["model"]: one for one in found if one["achieved"] is not None}
+    for claimed in filed:
+        own = known.get(claimed["model"])
+        if own is None or claimed["achieved"] is None or claimed["counted_over"] is not None:
+            continue
+        gained = claimed["achieved"] - own["achieved"]
+        safer = gained if claimed["more_is_safer"] else -gained
+        about = f"reported: {claimed['model']} is no safer than what is published"
+        yield Check(about, "differs", "the file shows less") if safer > _ROUNDING else Check(about, "holds")
+
+
+def _why_unmeasured(name: str) -> str:
+    if name in _AT_RANDOM:
+        return "it is measured with random draws"
+    if name in _OUTSIDE:
+        return "it takes what was declared when the release was made"
+    return "it is known from the run alone, or from links that were kept"
+
+
+def _part(filed: Any, own: Any) -> Any:
+    """Return of a section what was measured again, with the names that it is missing left out."""
+    if isinstance(filed, Mapping) and isinstance(own, Mapping):
+        return {name: _part(filed[name], own[name]) for name in own if name in filed}
+    if isinstance(filed, list) and isinstance(own, list) and len(filed) == len(own):
+        return [_part(one, other) for one, other in zip(filed, own, strict=True)]
+    return filed
+
+
+def _unmeasured(filed: Any, own: Any) -> Iterator[str]:
+    """Return the names of a section that were not measured again."""
+    if isinstance(filed, Mapping) and isinstance(own, Mapping):
+        yield from (name for name in filed if name not in own)
+        for name in filed.keys() & own.keys():
+            yield from _unmeasured(filed[name], own[name])
+    elif isinstance(filed, list) and isinstance(own, list):
+        for one, other in zip(filed, own, strict=False):
+            yield from _unmeasured(one, other)
 
 
 def same(about: str, filed: object, own: object) -> Check:
-    """Whether something is what was filed."""
+    """Compare what was filed with what is there."""
     return Check(about, "holds") if _same(filed, own) else Check(about, "differs", "it is not what was filed")
 
 
 def _same(filed: object, own: object) -> bool:
-    """Equal, but for the last digits of a measure, which may differ from machine to machine."""
+    """Return whether values are equal but for the last digits of a measure, which differ between machines."""
     if isinstance(filed, Mapping) and isinstance(own, Mapping):
         return filed.keys() == own.keys() and all(_same(filed[name], own[name]) for name in own)
     if isinstance(filed, list | tuple) and isinstance(own, list | tuple):

@@ -19,22 +19,15 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from microdata import DataError
+from service.evidence.form import FORMAT, EvidenceKind, wrong_form
 from service.policy import Policy
 
-FORMAT = 1
 MOST_BYTES = 16 << 20
 _SECRET_BYTES = 32
 _BLOCK = 1 << 20
-EvidenceKind: TypeAlias = Literal["table", "replay", "topic"]
-_NEEDED: Mapping[str, frozenset[str]] = {
-    "table": frozenset({"made", "policy", "original", "published", "audited"}),
-    "replay": frozenset({"made", "policy", "original", "links", "published", "audited"}),
-    "topic": frozenset({"made", "policy", "stretch", "before", "published", "audited"}),
-}
-"""The parts without which a file is no evidence, by what it is about."""
 
 
 def new_secret() -> bytes:
@@ -42,21 +35,32 @@ def new_secret() -> bytes:
     return secrets.token_bytes(_SECRET_BYTES)
 
 
-def filed(kind: EvidenceKind, policy: Policy, *, by: str, asked: object, **parts: Mapping[str, Any]) -> dict[str, Any]:
+def filed(kind: EvidenceKind, policy: Policy, *, by: str, **parts: Mapping[str, Any]) -> dict[str, Any]:
     """Evidence with these parts, and with what all of it begins with: who made it, when, and under which policy."""
     at = datetime.now(UTC).isoformat("T", "seconds")
     begun = {
         "made": {"format": FORMAT, "kind": kind, "portcullis": _version(), "at": at, "by": by},
-        "policy": {
-            "name": policy.name,
-            "fingerprint": policy.fingerprint(),
-            "purpose": policy.purpose,
-            "asked": asked,
-            "attacks": dict(policy.attacks),
-        },
+        "policy": policy_part(policy),
     }
     # As it will be read again: what JSON makes of it.
-    return sealed(json.loads(json.dumps(begun | parts, allow_nan=False)))
+    return sealed(plain(begun | parts))
+
+
+def policy_part(policy: Policy) -> dict[str, Any]:
+    """Return what evidence says of a policy: all that its page tells, and a fingerprint of everything."""
+    return {
+        "name": policy.name,
+        "data": policy.data.name,
+        "fingerprint": policy.fingerprint(),
+        "purpose": policy.purpose,
+        "asked": {"algorithm": policy.algorithm_name, "parameters": policy.parameters.model_dump(mode="json")},
+        "attacks": dict(policy.attacks),
+    }
+
+
+def plain(value: object) -> Any:
+    """Return a value as it is read again from JSON."""
+    return json.loads(json.dumps(value, allow_nan=False))
 
 
 def sealed(parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,32 +84,31 @@ def canonical(value: object) -> bytes:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Evidence from a file; `DataError` where it is something else."""
+    """Evidence from a file; `DataError` where it is something else.
+
+    The file must be in canonical form, so that it means one thing: JSON with a name twice, for example, is refused.
+    """
     with path.open("rb") as file:
         text = file.read(MOST_BYTES + 1)
     if len(text) > MOST_BYTES:
         raise DataError(f"{path.name}: is larger than evidence may be ({MOST_BYTES >> 20} MB)")
     try:
         given = json.loads(text, parse_constant=_refuse)
+        is_canonical = canonical(given) == text
     except (ValueError, RecursionError):
-        given = None
-    parts = given.get("parts") if isinstance(given, dict) else None
-    if not isinstance(given, dict) or not isinstance(parts, dict) or not _is_evidence(parts):
-        raise DataError(f"{path.name}: is no evidence of Portcullis")
-    if parts["made"].get("format") != FORMAT or kind_of(given) not in _NEEDED:
-        raise DataError(f"{path.name}: is evidence of another version; this one reads {FORMAT}")
-    if not set(parts) >= _NEEDED[kind_of(given)]:
-        raise DataError(f"{path.name}: is no evidence of Portcullis")
-    return given
+        raise DataError(f"{path.name}: is no evidence of Portcullis") from None
+    if not is_canonical:
+        raise DataError(f"{path.name}: is no evidence of Portcullis: it is not written in canonical form")
+    place = wrong_form(given)
+    if place is not None:
+        raise DataError(f"{path.name}: is no evidence of Portcullis: {place} is missing, unknown or of another type")
+    return dict(given)
 
 
-def kind_of(evidence: Mapping[str, Any]) -> str:
+def kind_of(evidence: Mapping[str, Any]) -> EvidenceKind:
     """What it is about."""
-    return str(evidence["parts"]["made"].get("kind"))
-
-
-def _is_evidence(parts: Mapping[str, Any]) -> bool:
-    return {"made", "policy", "audited"} <= set(parts) and all(isinstance(part, dict) for part in parts.values())
+    kind: EvidenceKind = evidence["parts"]["made"]["kind"]
+    return kind
 
 
 def _refuse(constant: str) -> None:

@@ -6,7 +6,6 @@ point may be about a single row.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,17 +13,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from microdata import DataError, PersonSource, Progress, silent
-from service.evidence.filing import file_digest, filed
+from service.evidence.filing import file_digest, filed, plain
+from service.evidence.form import FIGURES_OF_REPLAYS, FIGURES_OF_TABLES, EvidenceKind
 from service.policy import Policy
 
-_OF_TABLES = (
-    *("rows", "counts", "results", "measured", "loss", "show", "squared_error", "sizes", "utility", "risk"),
-    *("attacks", "tried", "population", "beside", "queries"),
-)
-_OF_REPLAYS = (
-    *("events", "rejected", "released", "suppressed", "suppressed_share", "clusters", "reused", "guarantees"),
-    *("largest_share", "at_once", "linked", "timing", "loss", "show", "squared_error", "workload_error", "delays"),
-)
 _ASSUMED = (
     "Who attacks may know all quasi-identifiers of everybody, and who is in the data.",
     "Public fields are passed on as they are and protect nobody.",
@@ -41,6 +33,10 @@ _EACH = (
     "Each event is hidden by itself: who can tie rows of a person together may know more than a row of theirs tells."
 )
 _ALONE = "Rows may leave alone: who knows when a person acted may know which row is theirs."
+_COUNTED = (
+    "Rows are counted, not persons, which no output shows: a worker counts these before each release.",
+    "The input was not looked at.",
+)
 _REHEARSED = "It is about a file of events at a simulated pace, and says nothing about what a worker published."
 
 
@@ -66,13 +62,12 @@ def gather(
         "table",
         policy,
         by=by,
-        asked=measured.get("asked"),
         original={"hmac_sha256": file_digest(original, secret)},
         **kept,
-        published={"sha256": [file_digest(path) for path in published]},
+        published={"sha256": sorted({file_digest(path) for path in published})},
         audited=audited(policy, published[0], basis, progress),
-        reported={name: measured[name] for name in _OF_TABLES if name in measured},
-        words={"assumed": assumed(policy), "limits": list(_OF_A_TABLE)},
+        reported={name: measured[name] for name in FIGURES_OF_TABLES if name in measured},
+        words=words_of("table", policy),
     )
 
 
@@ -89,20 +84,19 @@ def gather_replay(
 ) -> dict[str, Any]:
     """Evidence of what a replay wrote; `links` say which events each line is about."""
     measured = report.model_dump(mode="json")
-    reported = {name: measured[name] for name in _OF_REPLAYS if name in measured}
+    reported = {name: measured[name] for name in FIGURES_OF_REPLAYS if name in measured}
     if reported.get("delays"):
-        reported["delays"] = {name: value for name, value in reported["delays"].items() if name != "bins"}
+        reported["delays"] |= {"bins": []}
     return filed(
         "replay",
         policy,
         by=by,
-        asked=measured.get("asked"),
         original={"hmac_sha256": file_digest(original, secret)},
         links={"hmac_sha256": file_digest(links, secret)},
         published={"sha256": [file_digest(published)]},
         audited=audited(policy, published, {"original": original, "links": links}, progress),
         reported=reported,
-        words={"assumed": assumed(policy), "limits": [*limits_of_stream(policy), _REHEARSED]},
+        words=words_of("replay", policy),
     )
 
 
@@ -113,18 +107,27 @@ def audited(policy: Policy, published: Path, basis: Mapping[str, Path], progress
     except DataError:
         # Its words may name the file, which may have another name elsewhere.
         return {"holds": False, "outcome": "not shown", "unread": True}
-    found: dict[str, Any] = json.loads(json.dumps(shown))
-    return found
+    return dict(plain(shown))
 
 
-def assumed(policy: Policy) -> list[str]:
-    """What is taken for granted, in words."""
+def words_of(kind: EvidenceKind, policy: Policy) -> dict[str, list[str]]:
+    """Return what is assumed and what is not said, as sentences. The kind of evidence and the policy decide it."""
+    match kind:
+        case "table":
+            limits = list(_OF_A_TABLE)
+        case "replay":
+            limits = [*_limits_of_stream(policy), _REHEARSED]
+        case "topic":
+            limits = [*_COUNTED, *_limits_of_stream(policy)]
+    return {"assumed": _assumed(policy), "limits": limits}
+
+
+def _assumed(policy: Policy) -> list[str]:
     row = getattr(policy.schema, "person", None) is PersonSource.ROW
     return [*_ASSUMED, *([_ROWS] if row else []), *([_LAST_SEEN] if _over_time(policy) else [])]
 
 
-def limits_of_stream(policy: Policy) -> list[str]:
-    """What is not said about a stream, in words."""
+def _limits_of_stream(policy: Policy) -> list[str]:
     alone = policy.asked_of_engine.alone is not None
     row = getattr(policy.schema, "person", None) is PersonSource.ROW
     each = [] if row or _over_time(policy) else [_EACH]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from markupsafe import Markup
 
 from microdata import DataError
+from service.evidence.checking import Check
 from service.evidence.filing import kind_of
 from service.report import Linked, Timing, linked_sentence, timing_sentence
 from service.report.figures import card, facts, number, parts, percent
@@ -25,31 +26,73 @@ _NEEDS = {
 }
 
 
-def evidence_html(evidence: Mapping[str, Any]) -> str:
-    """The page of one file of evidence; `DataError` where its parts are not those of evidence."""
+def evidence_html(evidence: Mapping[str, Any], checks: Sequence[Check] | None = None) -> str:
+    """Return the page of one file of evidence; `DataError` where its parts are not those of evidence.
+
+    `checks` are what `verify` found. Without them the page says that nothing was verified.
+    """
     try:
-        return _page(evidence)
+        return _page(evidence, checks)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise DataError("the parts are not those of evidence") from None
 
 
-def _page(evidence: Mapping[str, Any]) -> str:
+def _page(evidence: Mapping[str, Any], checks: Sequence[Check] | None) -> str:
     filed = evidence["parts"]
     title = f"Evidence: {filed['policy'].get('name')}"
     made = filed["made"]
     who = f"made {made.get('at')} by {made.get('by')}, Portcullis {made.get('portcullis')}"
     how = f"Of {_KINDS[kind_of(evidence)]}; {who}."
     head = Markup("<header><h1>{}</h1><p>{}</p></header>").format(title, how)
-    return page(title, str(head) + verdict_block(_verdict(evidence)) + group("cards", _cards(evidence)))
+    cards = [_verified(evidence, checks), *_cards(evidence)]
+    return page(title, str(head) + verdict_block(_verdict(evidence, checks)) + group("cards", cards))
 
 
-def _verdict(evidence: Mapping[str, Any]) -> Verdict:
-    """What matters, as questions with their answers."""
+def _verdict(evidence: Mapping[str, Any], checks: Sequence[Check] | None) -> Verdict:
+    """What matters, as questions with their answers; green only if it was verified."""
     mark, says, guarantee = _guarantee(evidence)
-    lines = [Line(mark, "Guarantee", guarantee), *_published(evidence), *_attacked(evidence), _checked(evidence)]
+    lines = [Line(mark, "Guarantee", guarantee), *_published(evidence), *_attacked(evidence)]
+    lines.append(_verification(evidence, checks))
+    if mark != "bad":
+        if lines[-1].mark == "bad":
+            return Verdict("bad", "The evidence does not hold", tuple(lines))
+        if lines[-1].mark == "look":
+            return Verdict("look", f"Not verified, the file says: {says[0].lower()}{says[1:]}", tuple(lines))
     if mark == "good" and any(line.mark != "good" for line in lines):
         return Verdict("look", f"{says}; look at the marked lines", tuple(lines))
     return Verdict(mark, says, tuple(lines))
+
+
+def _verification(evidence: Mapping[str, Any], checks: Sequence[Check] | None) -> Line:
+    """Whether somebody compared the file with what it is about, and how that is done."""
+    needs = _NEEDS[kind_of(evidence)]
+    if kind_of(evidence) == "table" and "links" in evidence["parts"]:
+        needs += ", and the links that were kept"
+    how = f"portcullis evidence verify compares it with {needs}; with --key it checks who signed it."
+    if checks is None:
+        return Line("look", "Verified", f"Nothing: this page shows what the file says. {how}")
+    counted = {
+        outcome: sum(one.outcome == outcome for one in checks) for outcome in ("holds", "differs", "not checked")
+    }
+    said = (
+        f"{counted['holds']} statements hold, {counted['differs']} differ, {counted['not checked']} were not checked."
+    )
+    if counted["differs"]:
+        differing = ", ".join(one.about for one in checks if one.outcome == "differs")
+        return Line("bad", "Verified", f"{said} These differ: {differing}.")
+    audited = any(one.about.startswith("audited") for one in checks)
+    return Line("good" if audited else "look", "Verified", f"{said} {'' if audited else how}".rstrip())
+
+
+def _verified(evidence: Mapping[str, Any], checks: Sequence[Check] | None) -> str:
+    """Each statement, and whether it was verified."""
+    title = "What was verified"
+    if checks is None:
+        signed = "is signed" if "signature" in evidence else "is not signed"
+        return card(title, f"Nothing on this page was verified. The file {signed}.", "", wide=True)
+    lines = [(one.about, one.outcome, one.why) for one in checks]
+    sentence = "Each statement of the file, compared with what the verifier had."
+    return card(title, sentence, facts(("statement", "outcome", "why"), lines), wide=True)
 
 
 def _guarantee(evidence: Mapping[str, Any]) -> tuple[Mark, str, str]:
@@ -151,15 +194,6 @@ def _exposed(reported: Mapping[str, Any]) -> list[Exposed]:
     """The attacks on records; those on other kinds of data have another form, and only their own report shows them."""
     attacks = reported.get("attacks", [])
     return [Exposed.model_validate(one) for one in attacks if "attribute" in one]
-
-
-def _checked(evidence: Mapping[str, Any]) -> Line:
-    """How somebody else can find out whether it is true."""
-    needs = _NEEDS[kind_of(evidence)]
-    if kind_of(evidence) == "table" and "links" in evidence["parts"]:
-        needs += ", and the links that were kept"
-    signed = "It is signed: verify --key finds every change of it." if "signature" in evidence else "It is not signed."
-    return Line("good", "Check it", f"portcullis evidence verify does it all again, with {needs}. {signed}")
 
 
 def _cards(evidence: Mapping[str, Any]) -> Iterator[str]:

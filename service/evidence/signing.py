@@ -1,4 +1,4 @@
-"""Signatures of evidence: Ed25519, with a key of whoever files it."""
+"""Signatures of evidence by Ed25519, with the key of the person or service that files it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 
 from microdata import DataError
+from service.evidence.filing import canonical, sealed
 
 _MOST_BYTES = 1 << 16
 
@@ -38,28 +39,42 @@ def public_key(path: Path) -> Ed25519PublicKey:
 
 
 def signature(evidence: Mapping[str, Any], key: Ed25519PrivateKey) -> dict[str, str]:
-    """Signs the hash over all parts."""
+    """Sign who made the evidence, when, with which version, and the hash over all parts."""
     return {
         "algorithm": "Ed25519",
-        "public_key": key.public_key().public_bytes_raw().hex(),
+        "public_key": _hex(key.public_key()),
         "value": key.sign(_signed(evidence)).hex(),
     }
 
 
+def own_key(evidence: Mapping[str, Any]) -> Ed25519PublicKey:
+    """Return the public key that the signature of the evidence names. Anybody can name any key."""
+    return Ed25519PublicKey.from_public_bytes(bytes.fromhex(evidence["signature"]["public_key"]))
+
+
 def is_signed(evidence: Mapping[str, Any], key: Ed25519PublicKey) -> bool:
-    """Whether the owner of this key signed the evidence as it is."""
+    """Return whether the owner of this key signed the evidence as it is."""
     given = evidence.get("signature")
-    value = given.get("value") if isinstance(given, Mapping) else None
+    if given is None or given["public_key"] != _hex(key):
+        return False
     try:
-        key.verify(bytes.fromhex(value if isinstance(value, str) else ""), _signed(evidence))
-    except (InvalidSignature, ValueError):
+        key.verify(bytes.fromhex(given["value"]), _signed(evidence))
+    except InvalidSignature:
         return False
     return True
 
 
 def _signed(evidence: Mapping[str, Any]) -> bytes:
-    # Said before the hash, so that a signature under something else is never one under evidence.
-    return f"portcullis evidence\n{evidence.get('hash')}".encode()
+    """Return what is signed: a text for this purpose alone, so that a signature of anything else is none of evidence.
+
+    Hashes are computed from the parts, not taken from the file.
+    """
+    parts = evidence["parts"]
+    return b"\n".join([b"portcullis evidence", canonical(parts["made"]), sealed(parts)["hash"].encode()])
+
+
+def _hex(key: Ed25519PublicKey) -> str:
+    return key.public_bytes_raw().hex()
 
 
 def _read(path: Path) -> bytes:

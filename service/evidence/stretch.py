@@ -23,7 +23,7 @@ from microdata import DataError, Progress, silent
 from service.codec import LeftRecords, Route
 from service.evidence.checking import Check, Given, same, same_audit, verify_form
 from service.evidence.filing import filed, kind_of, read, sealed
-from service.evidence.gathering import assumed, audited, limits_of_stream
+from service.evidence.gathering import audited, words_of
 from service.evidence.signing import is_signed
 from service.kafka import Client, Partition, reach
 from service.policy import Policy, PolicyError, PolicyProblem
@@ -37,10 +37,6 @@ MOST_BEFORE = 10_000
 _SECONDS = 30.0
 """How long a broker may take for the next records."""
 _REACH_SECONDS = 10.0
-_COUNTED = (
-    "Rows are counted, not persons, which no output shows: a worker counts these before each release.",
-    "The input was not looked at.",
-)
 
 
 @dataclass(frozen=True)
@@ -118,12 +114,11 @@ def gather_stretch(
         "topic",
         policy,
         by=by,
-        asked={"algorithm": policy.algorithm_name, "parameters": policy.parameters.model_dump(mode="json")},
         stretch=stretch,
         before=before,
         published={"sha256": found.hashes},
         audited=checked,
-        words={"assumed": assumed(policy), "limits": [*_COUNTED, *limits_of_stream(policy)]},
+        words=words_of("topic", policy),
     )
 
 
@@ -296,6 +291,12 @@ def _topic(
         lines = folder / "left.jsonl"
         found = _read(reader, topic, ranges, Bounds(), policy.route(registry), lines, progress)
         yield same(about, parts["published"].get("sha256"), found.hashes)
+        counted = parts["stretch"]["records"], parts["stretch"]["first_ms"], parts["stretch"]["last_ms"]
+        yield same(
+            "how many records there are, and when they were published",
+            counted,
+            (found.records, found.first, found.last),
+        )
         yield from same_audit(parts["audited"], _audited(policy, lines, found, progress))
 
 

@@ -309,6 +309,22 @@ class DataKind(ABC):
         stream left behind is checked with both of them, or by itself, with no basis at all.
         """
 
+    def figures(
+        self,
+        policy: Policy,  # noqa: ARG002 - as above
+        original: Path,  # noqa: ARG002
+        published: Path,  # noqa: ARG002
+        *,
+        links: Path | None = None,  # noqa: ARG002
+        progress: Progress = silent,  # noqa: ARG002
+    ) -> Mapping[str, Any]:
+        """Return what a report says of these files and can be measured again, by the report's names; here, none.
+
+        A section may be returned in part. Verification of evidence compares what is returned, and says that the rest
+        was not checked.
+        """
+        return {}
+
     def attack(
         self,
         policy: Policy,  # noqa: ARG002 - for kinds that can

@@ -6,7 +6,17 @@ No quasi-identifier's value and no person is in them; sensitive values appear as
 from service.report.columns import Spreads
 from service.report.conditions import Condition, conditions, needs_control
 from service.report.learnt import learnt_of
-from service.report.measure import distributions, exposed, loss_of, measures, sizes_of, squared_loss, table_report
+from service.report.measure import (
+    determined_figures,
+    distributions,
+    exposed,
+    loss_of,
+    measures,
+    rows_of,
+    sizes_of,
+    squared_loss,
+    table_report,
+)
 from service.report.outside import beside, population_of, tried
 from service.report.page import report_html
 from service.report.replay_page import replay_html
@@ -40,6 +50,7 @@ __all__ = [
     "Timing",
     "beside",
     "conditions",
+    "determined_figures",
     "distributions",
     "exposed",
     "learnt_of",
@@ -52,6 +63,7 @@ __all__ = [
     "rejected_sentence",
     "replay_html",
     "report_html",
+    "rows_of",
     "sizes_of",
     "squared_loss",
     "table_report",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,9 +96,8 @@ def table_report(
 
     `rejected` says why rows were rejected; left out, they are counted, and the verdict warns if there are any.
     """
-    table = publication.table
-    groups = Groups.of(table.schema, table.persons, table.sensitive, publication.classes, len(publication.boxes))
-    audited = audited or audit(table, publication, models)
+    groups = _groups(publication)
+    audited = audited or audit(publication.table, publication, models)
     return TableReport(
         name=name,
         fingerprint=fingerprint,
@@ -105,16 +105,7 @@ def table_report(
         holds=audited.holds,
         seconds=round(seconds, 3),
         repeatable=repeatable,
-        rows=_rows(publication, rejected),
-        results=_results(audited, models),
-        measured=measures(table.schema, groups),
-        loss=loss_of(publication),
-        show=publication.show,
-        squared_error=squared_loss(table.schema, squared_error(table.schema, table.quasi, publication.classes)),
-        sizes=sizes_of(groups),
-        utility=utility_of(publication, models),
-        risk=_risk(publication),
-        attacks=exposed(publication),
+        **determined_figures(publication, models, audited, rejected),
         tried=tried(publication),
         queries=_queries(publication),
         columns=spreads_of(publication, int(groups.persons.min()) if len(groups) else 0),
@@ -123,14 +114,39 @@ def table_report(
     )
 
 
-def _rows(publication: Publication, rejected: Rejected | None) -> Rows:
+def determined_figures(
+    publication: Publication, models: Sequence[Model], audited: Audit, rejected: Rejected | None
+) -> dict[str, Any]:
+    """Return the sections of a report that draw nothing at random: whoever has the publication measures the same."""
+    table, groups = publication.table, _groups(publication)
     rejected = rejected or Rejected.of(publication.rejected, publication.given, (), 0.0)
-    given = len(publication.table) + rejected.rows
+    return {
+        "rows": rows_of(len(table), len(table) - publication.suppressed, rejected),
+        "results": _results(audited, models),
+        "measured": measures(table.schema, groups),
+        "loss": loss_of(publication),
+        "show": publication.show,
+        "squared_error": squared_loss(table.schema, squared_error(table.schema, table.quasi, publication.classes)),
+        "sizes": sizes_of(groups),
+        "utility": utility_of(publication, models),
+        "risk": _risk(publication),
+        "attacks": exposed(publication),
+    }
+
+
+def _groups(publication: Publication) -> Groups:
+    table = publication.table
+    return Groups.of(table.schema, table.persons, table.sensitive, publication.classes, len(publication.boxes))
+
+
+def rows_of(read: int, published: int, rejected: Rejected) -> Rows:
+    """Return what became of the rows of a file: `read` is the number of those that are valid."""
+    given = read + rejected.rows
     return Rows(
         given=given,
-        published=len(publication.table) - publication.suppressed,
-        suppressed=publication.suppressed,
-        suppressed_share=publication.suppressed / given if given else 0.0,
+        published=published,
+        suppressed=read - published,
+        suppressed_share=(read - published) / given if given else 0.0,
         rejected=rejected,
     )
 

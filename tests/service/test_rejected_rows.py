@@ -93,10 +93,10 @@ def test_evidence_counts_them_and_its_verification_compares(portcullis: Any, spo
     page = portcullis("evidence", "show", home / "e.json").stdout
     assert "0 of 80 rows were suppressed" in page
     assert "22 of 80 rows (27.5 %) were rejected" in page
-    assert "look at the marked lines" in page
     verify = ("evidence", "verify", home / "e.json", "--policy", home / "policy.yaml", "--published", home / "safe.csv")
-    result = portcullis(*verify, "--original", home / "table.csv", "--json")
+    result = portcullis(*verify, "--original", home / "table.csv", "--json", "--html", home / "e.html")
     assert result.exit_code == 0, result.output
+    assert "look at the marked lines" in (home / "e.html").read_text()
     lines = (home / "table.csv").read_text().splitlines()
     (home / "table.csv").write_text("\n".join(line for line in lines if "Atlantis" not in line) + "\n")
     result = portcullis(*verify, "--original", home / "table.csv", "--json")

@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from microdata import (
     DataError,
+    Encoded,
     PersonSource,
     Progress,
     Publication,
     Published,
+    Table,
     read_published,
     read_table,
 )
@@ -41,24 +43,33 @@ _TICK_SECONDS = 1.0
 def attack_table(policy: Policy, original: Path, published: Path, links: Path | None, progress: Progress) -> Attacked:
     """All attacks of a report, on a file."""
     reading = read_table(original, policy.schema, on_refused=policy.table.on_refused, progress=progress)
-    table = reading.table
     read = _bounded(read_published(published, policy.schema, formulas=policy.table.formulas, show=policy.show))
-    public = () if table.public is None else tuple(table.public.column(name) for name in policy.schema.public)
-    if links is None:
-        found = _assigned(read, table.sensitive, public, table.quasi)
-    else:
-        found = _linked_rows(links, reading.rows, read, table.sensitive, table.quasi)
+    found = place_rows(reading, read, links)
     if (found.rows < 0).any():
         return _not_a_release(found)
-    classes = np.full(len(table), -1, np.int32)
-    classes[found.rows] = read.classes
-    publication = Publication(table, classes, read.boxes)
+    publication = placed_publication(reading.table, read, found)
     return Attacked(
         rows=len(read),
         certain=float(found.certain.mean()),
         attacks=exposed(publication),
         tried=tried(publication),
     )
+
+
+def place_rows(reading: Encoded, read: Published, links: Path | None) -> Assignment:
+    """Return a row of the original for each published row: by links, else one way of placing all of them."""
+    table = reading.table
+    if links is not None:
+        return _linked_rows(links, reading.rows, read, table.sensitive, table.quasi)
+    public = () if table.public is None else tuple(table.public.column(name) for name in table.schema.public)
+    return _assigned(read, table.sensitive, public, table.quasi)
+
+
+def placed_publication(table: Table, read: Published, found: Assignment) -> Publication:
+    """Return the publication in which each published row is the row of the table that it was placed on."""
+    classes = np.full(len(table), -1, np.int32)
+    classes[found.rows] = read.classes
+    return Publication(table, classes, read.boxes)
 
 
 def attack_stream(

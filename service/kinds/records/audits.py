@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from microdata import Attribute, Progress, Schema, Table, read_published, read_table
 from privacy import Audit, Finding, KOverTime, Model, Outcome, audit, audit_linked
 from service.kinds.records.links import read_links
-from service.kinds.records.replayed import audit_alone, audit_replayed
+from service.kinds.records.replayed import audit_alone, audit_replayed, read_replay
 from service.policy import Policy
 from service.policy.data import Verdict
 from service.problems import Place, ProblemError
@@ -52,7 +52,8 @@ def audit_published(policy: Policy, published: Path, basis: Mapping[str, Path], 
 def _audit_lines(policy: Policy, published: Path, basis: Mapping[str, Path], progress: Progress) -> Verdict:
     """Check what a stream left behind, with links to the events or by itself."""
     if "links" in basis:
-        result, models, notes = audit_replayed(policy, published, basis["original"], basis["links"], progress)
+        files = read_replay(policy, published, basis["original"], basis["links"], progress)
+        result, models, notes = audit_replayed(policy, files)
     else:
         result, models, notes = audit_alone(policy, published)
     verdict = verdict_of(result, models)

@@ -14,6 +14,7 @@ from service.kinds.records.attacked import attack_stream, attack_table
 from service.kinds.records.audits import audit_published
 from service.kinds.records.embedding import embed
 from service.kinds.records.examples import BEGINNING, examples
+from service.kinds.records.figures import figures_of_replay, figures_of_table
 from service.kinds.records.links import write_links
 from service.kinds.records.outside import report_against, wrong_counts
 from service.kinds.records.schema import check_fields, schema_of
@@ -187,6 +188,21 @@ class Records(DataKind):
         if isinstance(original, Events):
             raise DataError("a table is attacked with the file that it was made from")
         return attack_table(policy, original, published, links, progress)
+
+    def figures(
+        self,
+        policy: Policy,
+        original: Path,
+        published: Path,
+        *,
+        links: Path | None = None,
+        progress: Progress = silent,
+    ) -> Mapping[str, Any]:
+        """Counts, models, losses and attacks that do not draw at random."""
+        if policy.kind == "stream":
+            assert links is not None, "replays keep links"
+            return figures_of_replay(policy, original, published, links, progress)
+        return figures_of_table(policy, original, published, links, progress)
 
     def check(self, policy: Policy, table: Path, *, progress: Progress = silent) -> RecordsCheck:
         """Rows that the schema refuses, feasibility, fields that point at persons."""

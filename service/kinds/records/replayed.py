@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -23,16 +23,28 @@ from service.kinds.records.links import read_links
 from service.policy import Policy
 
 
-def audit_replayed(
-    policy: Policy, published: Path, original: Path, links: Path, progress: Progress
-) -> tuple[Audit, list[Model], list[str]]:
-    """What a replay wrote against the events, with what it kept of which are which: findings, their models, notes."""
+class ReplayFiles(NamedTuple):
+    """What a replay read and wrote, and which events are behind each line."""
+
+    events: Events
+    published: Published
+    links: list[NDArray[np.int64]]
+    """Rows of `events` behind each line."""
+
+
+def read_replay(policy: Policy, published: Path, original: Path, links: Path, progress: Progress) -> ReplayFiles:
+    """Read the events of a replay, what it published, and the links that it kept."""
     events = Events.merged(list(read_events(original, policy.schema, topic=policy.format.input, progress=progress)), [])
     read, _ = read_lines(policy, published)
-    linked = read_links(links, events.positions, len(read))
+    return ReplayFiles(events, read, list(read_links(links, events.positions, len(read))))
+
+
+def audit_replayed(policy: Policy, files: ReplayFiles) -> tuple[Audit, list[Model], list[str]]:
+    """What a replay wrote against the events, with what it kept of which are which: findings, their models, notes."""
+    events, read, links = files
     models, left_out = _checkable(policy)
     table = Table(policy.schema, events.persons, events.quasi, events.sensitive, rejected=len(events.refused))
-    return audit_linked(table, read, linked, models, sightings_of(events)), models, left_out
+    return audit_linked(table, read, links, models, sightings_of(events)), models, left_out
 
 
 def sightings_of(events: Events) -> Sightings:

@@ -88,12 +88,13 @@ def anonymize_table(
         result,
         models,
         reading.rows,
-        _rejected(reading, policy.rejected.warn_above),
+        rejected_rows(reading, policy.rejected.warn_above),
         _attacked(policy, publication),
     )
 
 
-def _rejected(reading: Encoded, warn_above: float) -> Rejected:
+def rejected_rows(reading: Encoded, warn_above: float) -> Rejected:
+    """Return how many rows of a file fail validation, by field and reason."""
     counts = reading.refusals.counts().items()
     reasons = [Rejection(field=field, reason=reason.code, rows=rows) for (field, reason), rows in counts]
     rows = reading.table.rejected

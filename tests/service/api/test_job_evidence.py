@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from service.evidence.filing import filed, write
+from service.evidence import gather, write
 from service.jobs import EVIDENCE, SECRET, Job, new_id
 from service.policy import parse_policy
 from tests.service.api.api_world import submit, wait_for
 from tests.service.cli.cli_world import CITIES, ITEMS, MARK, POLICY, table_text
+from tests.service.cli.evidence_world import UNVERIFIED
 
 
 @pytest.mark.xdist_group("live")
@@ -39,11 +40,25 @@ def test_it_can_be_checked_with_the_table_and_the_result(live: Any, portcullis: 
         )
         assert result.exit_code == 0, result.output
         left = {one["about"] for one in json.loads(result.stdout)["checks"] if one["outcome"] != "holds"}
-        assert left == {"the signature", "attacks, loss and errors of the report"}
+        assert left == UNVERIFIED | {"2 other files that were published"}
 
 
 @pytest.fixture
-def kept(guarded: Any) -> Any:
+def evidence(tmp_path: Path) -> Path:
+    """Evidence of a small table, in the name of alice."""
+    policy, table, published = parse_policy(POLICY), tmp_path / "small.csv", tmp_path / "safe.csv"
+    table.write_text(table_text())
+    made = policy.data.anonymize(policy, table)
+    policy.data.write(policy, made, published)
+    report = policy.data.report(policy, made, seconds=1.0)
+    secret = bytes.fromhex("00ff")
+    filed = gather(policy, report, original=table, published=[published], secret=secret, by="alice")
+    write(filed, tmp_path / "alice.json")
+    return tmp_path / "alice.json"
+
+
+@pytest.fixture
+def kept(guarded: Any, evidence: Path) -> Any:
     """A service with a job that alice had done, one that waits, and her audit."""
     client, tokens = guarded
     service = client.app.state.service
@@ -64,8 +79,7 @@ def kept(guarded: Any) -> Any:
         made[kind, state] = f"/v1/jobs/{job.id}/evidence"
         out = service.files.new_result(job.id, 1)
         if (kind, state) == ("anonymize", "succeeded"):
-            parts: Any = {"original": {}, "published": {}, "audited": {"holds": True}}
-            write(filed("table", parse_policy(POLICY), by="alice", asked=None, **parts), out / EVIDENCE)
+            (out / EVIDENCE).write_bytes(evidence.read_bytes())
             (out / SECRET).write_text("00ff\n")
     return client, tokens, made
 

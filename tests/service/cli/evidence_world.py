@@ -7,6 +7,12 @@ from typing import Any
 
 from service.evidence.filing import canonical, sealed
 
+UNVERIFIED = {
+    *("the signature", "author, time and version", "reported: queries", "reported: squared_error"),
+    *("reported: loss (entropy, normalized_error, rank_error)", "reported: utility (distortion)"),
+}
+"""Statements about a small table that are not verified without a key and without links."""
+
 
 def refiled(path: Path, **changes: Any) -> None:
     """Change parts, and every hash of the file with them; a signature stays as it is."""

@@ -93,7 +93,10 @@ def chain(world: Any) -> Any:
 def test_a_chain_holds_and_has_all_that_was_published_and_no_value(chain: Any, portcullis: Any) -> None:
     status, outcomes = chain.verified("2.json")
     assert status == 0
-    assert {about for about, outcome in outcomes.items() if outcome != "holds"} == {"the signature"}
+    assert {about for about, outcome in outcomes.items() if outcome != "holds"} == {
+        "the signature",
+        "author, time and version",
+    }
     assert {"before it: 1.json", "before it: 0.json", "the beginning of the chain"} <= outcomes.keys()
     parts = [json.loads((chain.home / f"{number}.json").read_text())["parts"] for number in range(3)]
     assert sum(part["audited"]["rows"] for part in parts) == sum(len(json.loads(one)["rows"]) for one in chain.lines)
@@ -106,7 +109,11 @@ def test_a_chain_holds_and_has_all_that_was_published_and_no_value(chain: Any, p
     assert not list(chain.home.glob("*.secret")), "there is no original to name"
     page = portcullis("evidence", "show", chain.home / "2.json", "--html", chain.home / "2.html")
     assert page.exit_code == 0, page.output
-    for words in ("What any reader can check holds", "Goes on where 1.json ended", "Rows are counted, not persons"):
+    for words in (
+        "Not verified, the file says: what any reader can check holds",
+        "Goes on where 1.json ended",
+        "Rows are counted, not persons",
+    ):
         assert words in (chain.home / "2.html").read_text()
 
 
@@ -116,7 +123,11 @@ def test_a_chain_holds_and_has_all_that_was_published_and_no_value(chain: Any, p
         ("audited", {"rows": 3}, "audited: rows"),
         ("published", {"sha256": {"0": "0" * 64, "1": "0" * 64}}, "the records of the topic"),
         ("stretch", {"topic_id": "another"}, "which topic"),
-        ("policy", {"fingerprint": "0" * 64}, "the policy"),
+        ("stretch", {"records": 10}, "how many records there are, and when they were published"),
+        ("stretch", {"last_ms": BEGIN}, "how many records there are, and when they were published"),
+        ("policy", {"fingerprint": "0" * 64}, "the policy: fingerprint"),
+        ("policy", {"asked": {"algorithm": "castle", "parameters": {"k": 50}}}, "the policy: asked"),
+        ("words", {"limits": []}, "what is assumed and not said"),
     ],
 )
 def test_what_is_claimed_and_not_so_shows(chain: Any, part: str, change: Any, about: str) -> None:
