@@ -44,8 +44,8 @@ def _page(evidence: Mapping[str, Any], checks: Sequence[Check] | None) -> str:
     who = f"made {made.get('at')} by {made.get('by')}, Portcullis {made.get('portcullis')}"
     how = f"Of {_KINDS[kind_of(evidence)]}; {who}."
     head = Markup("<header><h1>{}</h1><p>{}</p></header>").format(title, how)
-    cards = [_verified(evidence, checks), *_cards(evidence)]
-    return page(title, str(head) + verdict_block(_verdict(evidence, checks)) + group("cards", cards))
+    cards = group("cards", _cards(evidence, checks))
+    return page(title, str(head) + verdict_block(_verdict(evidence, checks)) + cards)
 
 
 def _verdict(evidence: Mapping[str, Any], checks: Sequence[Check] | None) -> Verdict:
@@ -196,7 +196,7 @@ def _exposed(reported: Mapping[str, Any]) -> list[Exposed]:
     return [Exposed.model_validate(one) for one in attacks if "attribute" in one]
 
 
-def _cards(evidence: Mapping[str, Any]) -> Iterator[str]:
+def _cards(evidence: Mapping[str, Any], checks: Sequence[Check] | None) -> Iterator[str]:
     filed = evidence["parts"]
     words = filed.get("words", {})
     yield card("What is assumed", "", _list(words.get("assumed", [])))
@@ -208,6 +208,7 @@ def _cards(evidence: Mapping[str, Any]) -> Iterator[str]:
         yield attacks_card(_exposed(reported))
     if reported.get("tried"):
         yield tried_card([Trial.model_validate(one) for one in reported["tried"]])
+    yield _verified(evidence, checks)
     yield card(
         "What it is about, by hashes",
         "They tell whether a file is the one that was meant. Originals and links are named with their owner's secret.",
