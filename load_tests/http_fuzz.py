@@ -258,7 +258,17 @@ class Requests:
         """A job that has ended, with a result."""
         service = self._app.state.service
         if not self._job or service.store.get(self._job) is None:
-            job = Job(new_id(), "local", "anonymize", "queued", "shop", 0.0, policy="{}", inputs={"table": "table.csv"})
+            job = Job(
+                new_id(),
+                "local",
+                "anonymize",
+                "queued",
+                "shop",
+                0.0,
+                policy="{}",
+                owner="token:local",
+                inputs={"table": "table.csv"},
+            )
             service.store.add(job, most=1 << 30)
             (service.files.new_result(job.id, 1) / "result.csv").write_bytes(TABLE)
             while (claimed := service.store.claim("fuzz", 60)) is not None:

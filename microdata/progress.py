@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from microdata.errors import Cancelled
+Progress: TypeAlias = Callable[[str, int, int], bool | None]
+"""Called with (phase, rows done, rows in all). It may raise `Cancelled` to stop the work.
 
-Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with (phase, rows done, rows in all).
-
-It may raise `Cancelled` to stop the work, or `Enough` to have the best that a search has found so far.
+It returns True to stop a search: the search ends as soon as it has a result, and the best one so far is published. Work
+that does not search ignores the answer.
 """
-
-
-class Enough(Cancelled):
-    """The caller's progress callback asked to stop with the best so far: a search publishes it, other work ends."""
 
 
 def silent(phase: str, done: int, total: int) -> None:

@@ -2,8 +2,8 @@
 
 Datafly is quick, but what it suppresses depends on the order of the columns, and the obvious one (most distinct values
 first) is far from the best. A genetic search tries orders; or all of them are tried, sharing the work of those that
-begin alike. A budget of runs, generations or seconds may end the search, or whoever follows its progress and has
-`Enough`; the best that it found is published.
+begin alike. A budget of runs, generations or seconds may end the search, or the answer of its progress callback; the
+best order that it found is published.
 
 Chaytor, Allowing Privacy Protection Algorithms to Jump Out of Local Optimums: An Ordered Greed Framework (PinKDD 2007).
 
@@ -22,13 +22,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from microdata import Enough, InfeasibleError, Progress, Publication, Schema, Table, silent
+from microdata import InfeasibleError, Progress, Publication, Schema, Table, silent
 from privacy import KAnonymity, Model, check_feasible
 from privacy.keys import MOST
 from static_algos.algorithm import STATIC_ALGORITHMS, StaticAlgorithm
@@ -161,17 +160,13 @@ class BestOfAll:
         self.best: Order = ()
         self.cost = math.inf
         self.tried = 0
+        self._stopped = False
 
     def run(self, *, seconds: float | None = None, progress: Progress = silent) -> None:
-        """Search until nothing better is possible, until the time is over, or until `progress` has `Enough`."""
+        """Search until nothing better is possible, until the time is over, or until `progress` stops the search."""
         end = math.inf if seconds is None else self._clock() + seconds
-        try:
-            self._follow((), self._price.cells.start(), end, progress)
-        except Enough:
-            if not self.best:
-                raise
-        with suppress(Enough):
-            self._tell(progress, math.factorial(self._price.columns))
+        self._follow((), self._price.cells.start(), end, progress)
+        self._tell(progress, math.factorial(self._price.columns))
 
     def _follow(self, begun: Order, partition: Partition, end: float, progress: Progress) -> None:
         price, columns = self._price, self._price.columns
@@ -180,8 +175,8 @@ class BestOfAll:
             if price.of(partition) < self.cost:
                 self.best, self.cost = begun, price.of(partition)
             return
-        self._tell(progress, self.tried)
-        if self.best and self._clock() >= end:
+        self._stopped = self._tell(progress, self.tried) or self._stopped
+        if self.best and (self._stopped or self._clock() >= end):
             return
         splits = {column: price.cells.split(partition, column) for column in range(columns) if column not in begun}
         later = sum(price.later(column, split) for column, split in splits.items())
@@ -190,6 +185,7 @@ class BestOfAll:
             if max(price.least(splits[column]), price.least(partition) + later) < self.cost:
                 self._follow((*begun, column), splits[column], end, progress)
 
-    def _tell(self, progress: Progress, done: int) -> None:
+    def _tell(self, progress: Progress, done: int) -> bool:
+        """Report how far the search is; whether it is to stop."""
         known = f", best so far {self._price.shown(self.cost)}" if self.best else ""
-        progress(f"orders{known}", done, math.factorial(self._price.columns))
+        return progress(f"orders{known}", done, math.factorial(self._price.columns)) is True

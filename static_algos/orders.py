@@ -3,7 +3,7 @@
 Ten random orders at first. In every generation the two best have a child by order crossover, which takes the place of
 the worst if it is better; then every order may have two of its columns exchanged. A run ends when ten generations have
 found nothing better. What an order costs is asked once. The best order of all is kept from the first one on, so the
-search may be stopped at any time: by a budget, or by whoever is told of its progress and has `Enough`.
+search may be stopped at any time: by a budget, or by the answer of its progress callback.
 
 Chaytor, Allowing Privacy Protection Algorithms to Jump Out of Local Optimums: An Ordered Greed Framework (PinKDD 2007).
 
@@ -25,7 +25,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from microdata import Enough, Progress, Schema, Table, silent
+from microdata import Progress, Schema, Table, silent
 from static_algos.algorithm import StaticAlgorithm
 
 Order: TypeAlias = tuple[int, ...]
@@ -35,6 +35,10 @@ POPULATION = 10
 MUTATION = 0.1
 PATIENCE = 10
 """Generations without a better order after which a run ends."""
+
+
+class _SearchStopped(Exception):  # noqa: N818 - no error: it ends a run
+    """The search is to end with the best order so far."""
 
 
 class OrderSearch:
@@ -52,6 +56,7 @@ class OrderSearch:
         self._known: dict[Order, float] = {}
         self._end = math.inf
         self._progress: Progress = silent
+        self._stopped = False
         self._done = self._total = 0
         self.best: Order = ()
         """The best order so far; empty before the first."""
@@ -73,22 +78,17 @@ class OrderSearch:
     ) -> None:
         """Search until the budget is spent; every run begins with new orders, and all of them know what was asked.
 
-        At least one order is asked. `progress` may stop the search too; what it has found is kept, and after
-        `Enough` the search ends as if its time were over.
+        At least one order is asked. `progress` may stop the search too, which then ends as if its time were over.
         """
         random = np.random.default_rng(seed)
         self._end = math.inf if seconds is None else self._clock() + seconds
         self._progress, self._total = progress, runs * generations
-        try:
+        with suppress(_SearchStopped):
             for run in range(runs):
                 self._done = run * generations
                 self._evolve(generations, random)
-        except Enough:
-            if not self.best:
-                raise
         self._done = self._total
-        with suppress(Enough):
-            self._tell()
+        self._tell()
 
     def _evolve(self, generations: int, random: np.random.Generator) -> None:
         """One run."""
@@ -121,14 +121,15 @@ class OrderSearch:
         return self._known[order]
 
     def _look(self) -> None:
-        """Whether to go on."""
-        self._tell()
-        if self.best and self._clock() >= self._end:
-            raise Enough
+        """Stop the search if its time is over, or if the caller stops it; never before it has an order."""
+        self._stopped = self._tell() or self._stopped
+        if self.best and (self._stopped or self._clock() >= self._end):
+            raise _SearchStopped
 
-    def _tell(self) -> None:
+    def _tell(self) -> bool:
+        """Report how far the search is; whether it is to stop."""
         known = f", best so far {self._shown(self.cost)}" if self.best else ""
-        self._progress(f"orders{known}", self._done, self._total)
+        return self._progress(f"orders{known}", self._done, self._total) is True
 
 
 def loss_along(algorithm: StaticAlgorithm, table: Table, *, seed: int | None = None) -> Callable[[Order], float]:

@@ -8,8 +8,7 @@ from typing import Any, Literal, Self
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.jobs import JobKind, JobView, State, StoredPolicy
-from service.ledger import Released
+from service.jobs import JobKind, JobView, ListedRelease, State, StoredPolicy
 from service.problems import Place, Problem
 
 _ID = "Qm5zYk1hZ2ljTm90R3Vlc3NhYmxlSWQx"
@@ -188,6 +187,7 @@ class ReleaseAnswer(Answer):
     model_config = _like(
         {
             "job": _ID,
+            "owner": "token:alice",
             "data_set": "hospital-2026",
             "policy": "visits",
             "purpose": "research",
@@ -198,6 +198,7 @@ class ReleaseAnswer(Answer):
     )
 
     job: str
+    owner: str = Field(description="whose data set it is: `token:NAME`, or `group:NAME` for tokens of a group")
     data_set: str
     policy: str
     purpose: str | None
@@ -208,11 +209,13 @@ class ReleaseAnswer(Answer):
     )
 
     @classmethod
-    def of(cls, job: str, release: Released) -> Self:
-        """The answer for a release that was written down."""
+    def of(cls, listed: ListedRelease) -> Self:
+        """The answer for an entry of the ledger."""
+        release = listed.release
         levels = release.facts.levels
         return cls(
-            job=job,
+            job=listed.job,
+            owner=listed.owner,
             data_set=release.data_set,
             policy=release.policy,
             purpose=release.purpose,

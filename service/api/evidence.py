@@ -12,12 +12,13 @@ from service.api.accept import chosen
 from service.api.context import InService, JobId, Reader, Service, visible_job
 from service.api.errors import documented
 from service.api.results import PAGE_POLICY, finished
+from service.api.routes import StrictRoute
 from service.api.tokens import Caller, Scope
 from service.evidence import evidence_html, read
 from service.jobs import EVIDENCE, SECRET, JobView
 from service.problems import ProblemError
 
-router = APIRouter(prefix="/v1/jobs/{job_id}/evidence", tags=["jobs"])
+router = APIRouter(prefix="/v1/jobs/{job_id}/evidence", tags=["jobs"], route_class=StrictRoute)
 
 _EXAMPLE: dict[str, Any] = {
     "hash": "b9807d96c92bf1e84d02538594eb68e1d432b5f9830442df5227b9f0fbdaf599",

@@ -16,14 +16,14 @@ from service.api.answers import JobAnswer, JobPage, as_json, shown_job
 from service.api.context import InService, JobId, Reader, Service, Submitter, visible_job
 from service.api.errors import documented
 from service.api.given_policy import EXAMPLE, FILE, HIERARCHIES_PART, NO_POLICY, POLICY_PART
-from service.api.light import LightRoute
 from service.api.policy_reader import GivenPolicy
+from service.api.routes import LightRoute, StrictRoute
 from service.api.tokens import Caller, Scope
 from service.api.uploads import Form, read_form, required
 from service.jobs import Job, JobKind, JobView, State, is_id, new_id
 from service.problems import Place, ProblemError
 
-router = APIRouter(prefix="/v1", tags=["jobs"])
+router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
 looking = APIRouter(prefix="/v1", tags=["jobs"], route_class=LightRoute)
 
 Key = Annotated[
@@ -149,6 +149,7 @@ async def _submit(
             created_at=time.time(),
             idempotency_key=key,
             digest=form.digest,
+            owner=caller.owner,
         )
         kept = await run_in_threadpool(service.store.add, job, most=service.settings.max_jobs_per_token)
     finally:
@@ -263,28 +264,48 @@ async def get_job(job_id: JobId, service: InService, caller: Reader) -> Response
     summary="Cancel or delete a job",
     response_model=JobAnswer,
 )
-async def delete_job(
-    job_id: JobId,
-    service: InService,
-    caller: Submitter,
-    keep_best: Annotated[
-        bool,
-        Query(
-            description="let an algorithm that searches (`ogf`) publish the best that it has found so far: the job "
-            "then succeeds; a job that has found nothing yet is cancelled"
-        ),
-    ] = False,
-) -> Any:
+async def delete_job(job_id: JobId, service: InService, caller: Submitter) -> Any:
     """Stop a job that waits or runs, within a second; delete one that has ended, with its result and report."""
-    job = await visible_job(service, caller, job_id)
-    if job.token != caller.name and not caller.may(Scope.ADMIN):
-        raise ProblemError("forbidden", "Only its owner and an admin may cancel or delete a job.")
+    job = await _own_job(service, caller, job_id)
     if job.ended:
         await run_in_threadpool(_delete, service, job)
         return Response(status_code=204)
-    stopped = await run_in_threadpool(_cancel, service, job, keep_best=keep_best)
+    stopped = await run_in_threadpool(_cancel, service, job)
     service.runner.wake()
     return JobAnswer.of(stopped, keep=service.settings.result_seconds)
+
+
+@router.post(
+    "/jobs/{job_id}/stop-search",
+    status_code=202,
+    response_description="The job, which publishes the best result that its search has found",
+    responses={
+        **documented("not-found"),
+        200: {"model": JobAnswer, "description": "The job had ended; nothing is changed"},
+    },
+    summary="Publish the best result of a search so far",
+    response_model=JobAnswer,
+)
+async def stop_search(job_id: JobId, service: InService, caller: Submitter, response: Response) -> JobAnswer:
+    """End the search of an algorithm that searches (`ogf`); the job goes on and publishes the best result so far.
+
+    A search that has found nothing yet ends with its first result. Other algorithms do not search, so their jobs go on
+    as before. A job that has ended keeps its result.
+    """
+    job = await _own_job(service, caller, job_id)
+    stopped = await run_in_threadpool(service.store.stop_search, job.id) or job
+    if stopped.ended:
+        response.status_code = 200
+    service.runner.wake()
+    return JobAnswer.of(stopped, keep=service.settings.result_seconds)
+
+
+async def _own_job(service: Service, caller: Caller, job_id: str) -> JobView:
+    """Return a job that the caller may change."""
+    job = await visible_job(service, caller, job_id)
+    if job.token != caller.name and not caller.may(Scope.ADMIN):
+        raise ProblemError("forbidden", "Only its owner and an admin may cancel, delete or stop a job.")
+    return job
 
 
 def _delete(service: Service, job: JobView) -> None:
@@ -292,8 +313,8 @@ def _delete(service: Service, job: JobView) -> None:
     service.files.drop(job.id)
 
 
-def _cancel(service: Service, job: JobView, *, keep_best: bool) -> JobView:
-    stopped = service.store.cancel(job.id, keep_best=keep_best) or job
+def _cancel(service: Service, job: JobView) -> JobView:
+    stopped = service.store.cancel(job.id) or job
     if stopped.state == "cancelled" and stopped.attempts == 0:
         service.files.drop(job.id)
     return stopped

@@ -15,6 +15,7 @@ from service.api.context import Admin, Anybody, InService, Service
 from service.api.errors import documented
 from service.api.given_policy import EXAMPLE, HIERARCHIES_PART, NO_POLICY, POLICY_PART
 from service.api.policy_reader import GivenPolicy
+from service.api.routes import StrictRoute
 from service.api.tokens import Caller
 from service.api.uploads import read_body, read_form
 from service.jobs import StoredPolicy
@@ -29,7 +30,7 @@ class _StoredName(StringConvertor):
 
 
 register_url_convertor("stored_name", _StoredName())
-router = APIRouter(prefix="/v1/policies", tags=["policies"])
+router = APIRouter(prefix="/v1/policies", tags=["policies"], route_class=StrictRoute)
 
 Name = Annotated[
     str,

@@ -17,11 +17,12 @@ from service.api.accept import chosen
 from service.api.answers import as_json, shown_job
 from service.api.context import InService, JobId, Reader, Service, visible_job
 from service.api.errors import answer, documented
+from service.api.routes import StrictRoute
 from service.jobs import JobView
 from service.kinds import report_page
 from service.problems import ProblemError, problem
 
-router = APIRouter(prefix="/v1/jobs/{job_id}", tags=["jobs"])
+router = APIRouter(prefix="/v1/jobs/{job_id}", tags=["jobs"], route_class=StrictRoute)
 
 _FORMATS = {
     "text/csv": "csv",

@@ -50,7 +50,10 @@ class ServiceSettings(BaseSettings):
     max_event_streams: int = Field(200, ge=1, description="clients that follow events at the same time")
     max_event_streams_per_token: int = Field(50, ge=1, description="those of one token")
     header_seconds: float = Field(10, gt=0, description="longest wait for the whole head of a request")
-    max_connections: int = Field(1_000, ge=1, description="connections at the same time")
+    max_connections: int = Field(1_000, ge=1, description="connections at the same time, besides health checks")
+    max_connections_per_address: int = Field(
+        500, ge=1, description="those of one address; behind a proxy, all clients have the address of the proxy"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

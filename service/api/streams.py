@@ -16,9 +16,10 @@ from pydantic import ValidationError
 from service.api.answers import StreamAnswer, StreamList, StreamWorker
 from service.api.context import Anybody, InService, Service
 from service.api.errors import documented
+from service.api.routes import StrictRoute
 from service.problems import ProblemError
 
-router = APIRouter(prefix="/v1/streams", tags=["streams"])
+router = APIRouter(prefix="/v1/streams", tags=["streams"], route_class=StrictRoute)
 
 _SECONDS = 2.0
 _MOST_BYTES = 4 << 20

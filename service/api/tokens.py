@@ -28,14 +28,18 @@ class Scope(StrEnum):
     """Everything, policies and other people's jobs included."""
 
 
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+
+
 class Token(BaseModel):
     """One token as it is configured."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
+    name: str = Field(pattern=_NAME)
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     scopes: frozenset[Scope] = Field(min_length=1)
+    group: str | None = Field(None, pattern=_NAME, description="tokens of one group release the same data sets")
 
 
 class Caller(BaseModel):
@@ -45,10 +49,16 @@ class Caller(BaseModel):
 
     name: str
     scopes: frozenset[Scope]
+    group: str | None = None
 
     def may(self, *scopes: Scope) -> bool:
         """Whether one of these scopes is granted; an admin may do all."""
         return Scope.ADMIN in self.scopes or bool(self.scopes.intersection(scopes))
+
+    @property
+    def owner(self) -> str:
+        """To whom its data sets belong: its group, or the token alone."""
+        return f"token:{self.name}" if self.group is None else f"group:{self.group}"
 
     @property
     def asks_as(self) -> str | None:
@@ -60,10 +70,10 @@ EVERYBODY = Caller(name="local", scopes=frozenset({Scope.ADMIN}))
 """Who asks where no tokens are configured."""
 
 
-def new_token(name: str, scopes: Collection[Scope]) -> tuple[str, Token]:
+def new_token(name: str, scopes: Collection[Scope], group: str | None = None) -> tuple[str, Token]:
     """A new token: the text that its owner keeps, and what goes into the configuration."""
     text = f"pc_{secrets.token_urlsafe(32)}"
-    return text, Token(name=name, sha256=_hash(text), scopes=frozenset(scopes))
+    return text, Token(name=name, sha256=_hash(text), scopes=frozenset(scopes), group=group)
 
 
 def find(text: str, tokens: Collection[Token]) -> Caller | None:
@@ -72,7 +82,7 @@ def find(text: str, tokens: Collection[Token]) -> Caller | None:
     found = None
     for token in tokens:
         if hmac.compare_digest(given, token.sha256):
-            found = Caller(name=token.name, scopes=token.scopes)
+            found = Caller(name=token.name, scopes=token.scopes, group=token.group)
     return found
 
 

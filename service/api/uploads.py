@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -113,6 +114,8 @@ class _Reader:
         self._tables = tables
         self._directory = directory
         self._digest = hashlib.sha256()
+        self._digests: list[tuple[str, str, str]] = []
+        """Name, file name and SHA-256 of each part; the file name counts only where it is compared with a policy."""
         self._parts = 0
         self._header = [b"", b""]
         self._headers: dict[bytes, bytes] = {}
@@ -155,7 +158,7 @@ class _Reader:
 
     def form(self) -> Form:
         """What was read."""
-        form = Form(digest=self._digest.hexdigest())
+        form = Form(digest=hashlib.sha256(json.dumps(sorted(self._digests)).encode()).hexdigest())
         for sink in self._done:
             if isinstance(sink, _Table):
                 ending = ending_of(sink.path, sink.part)
@@ -205,7 +208,7 @@ class _Reader:
         else:
             allowed = ", ".join([*(self._tables if self._directory else ()), *small])
             raise ProblemError("bad-upload", f"A part has an unknown name; the names are {allowed}.")
-        self._digest.update(f"\0{part}\0".encode())
+        self._digest = hashlib.sha256()
 
     def _taken(self, part: str) -> int:
         return sum(len(sink.content) for sink in self._done if isinstance(sink, _Small) and sink.part == part)
@@ -217,6 +220,8 @@ class _Reader:
 
     def _end(self) -> None:
         assert self._sink is not None
+        name = self._sink.name if isinstance(self._sink, _Small) and self._sink.part == "hierarchies" else ""
+        self._digests.append((self._sink.part, name, self._digest.hexdigest()))
         self._done.append(self._sink)
         self._sink = None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +19,7 @@ from service.evidence import (
     Given,
     evidence_html,
     gather_stretch,
+    keep_secret,
     kind_of,
     new_secret,
     output_of,
@@ -236,13 +236,6 @@ def secret_of(file: Path) -> Path:
 def links_of(file: Path) -> Path:
     """Where the links of a replay are kept that has evidence."""
     return file.with_name(f"{file.name}.links")
-
-
-def keep_secret(secret: bytes, path: Path) -> None:
-    """Write a secret so that others on this machine cannot read it."""
-    path.unlink(missing_ok=True)
-    with open(path, "x", encoding="ascii", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        file.write(secret.hex() + "\n")
 
 
 def _beside(path: Path) -> Path | None:

@@ -29,16 +29,21 @@ def _token() -> None:
 def new(
     name: Annotated[str, typer.Argument(help="Whose it is; jobs belong to this name.")],
     scope: Annotated[list[Scope] | None, typer.Option(help="What it may do; may be repeated.")] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(help="Tokens of one group share a ledger of releases; without, the token has its own."),
+    ] = None,
     append: Annotated[Path | None, typer.Option(help="Also add it to this tokens file.")] = None,
 ) -> None:
     """Make a token. It is shown once; the configuration holds only its hash."""
     try:
-        text, configured = new_token(name, scope or [Scope.SUBMIT, Scope.READ_OWN])
+        text, configured = new_token(name, scope or [Scope.SUBMIT, Scope.READ_OWN], group)
     except ValidationError:
         raise typer.BadParameter(
-            "letters, digits, '.', '_' and '-' are allowed, at most 100, a letter or digit first", param_hint="NAME"
+            "letters, digits, '.', '_' and '-' are allowed, at most 100, a letter or digit first",
+            param_hint="NAME, --group",
         ) from None
-    line = configured.model_dump_json()
+    line = configured.model_dump_json(exclude_none=True)
     if append is not None:
         with open(append, "a", encoding="utf-8", opener=_private) as file:
             file.write(f"{line}\n")

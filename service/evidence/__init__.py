@@ -1,7 +1,7 @@
 """Evidence of a publication: gathered, filed, shown and checked."""
 
 from service.evidence.checking import Check, Given, verify
-from service.evidence.filing import kind_of, new_secret, read, write
+from service.evidence.filing import keep_secret, kind_of, new_secret, read, write
 from service.evidence.gathering import gather, gather_replay
 from service.evidence.page import evidence_html
 from service.evidence.signing import public_key, signature, signing_key
@@ -15,6 +15,7 @@ __all__ = [
     "gather",
     "gather_replay",
     "gather_stretch",
+    "keep_secret",
     "kind_of",
     "new_secret",
     "output_of",

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import os
 import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -33,6 +34,13 @@ _BLOCK = 1 << 20
 def new_secret() -> bytes:
     """A secret for the hash of an original."""
     return secrets.token_bytes(_SECRET_BYTES)
+
+
+def keep_secret(secret: bytes, path: Path) -> None:
+    """Write a secret so that others on this machine cannot read it, in the place of an earlier one."""
+    path.unlink(missing_ok=True)
+    with open(path, "x", encoding="ascii", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(secret.hex() + "\n")
 
 
 def filed(kind: EvidenceKind, policy: Policy, *, by: str, **parts: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from service.jobs.files import JobFiles, is_id, new_id
 from service.jobs.job import Job, JobKind, JobView, State
 from service.jobs.runner import JobRunner, RunnerLimits
 from service.jobs.shape import GZIP, ending_of, unusable
-from service.jobs.store import JobStore, StoredPolicy
+from service.jobs.store import JobStore, LedgerEntry, ListedRelease, StoredPolicy
 from service.jobs.work import EVIDENCE, RESULTS, SECRET
 
 __all__ = [
@@ -19,6 +19,8 @@ __all__ = [
     "JobRunner",
     "JobStore",
     "JobView",
+    "LedgerEntry",
+    "ListedRelease",
     "RunnerLimits",
     "State",
     "StoredPolicy",

@@ -17,6 +17,8 @@ _MIGRATION_LOCK = 0x706F7274
 """Any number, the same for every process: only one of them migrates at a time."""
 
 
+_BUSY_SECONDS = 3
+"""How long a statement waits for SQLite's write lock. Submitting a job takes the lock once."""
 _CONNECT_SECONDS = 5
 """How long a server may take to accept us, and a connection to come free."""
 
@@ -96,7 +98,7 @@ def _keep_private(path: str | None) -> None:
 def _sqlite(url: str) -> Engine:
     _keep_private(make_url(url).database)
     # The connection used last: a write makes every other one forget the pages it has read.
-    engine = create_engine(url, connect_args={"timeout": 10}, pool_use_lifo=True)
+    engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS}, pool_use_lifo=True)
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: Any, _: Any) -> None:

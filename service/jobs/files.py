@@ -58,9 +58,7 @@ class JobFiles:
 
     def upload(self, job_id: str) -> Path:
         """Where a job's upload is."""
-        path = self._of(job_id) / "upload"
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return path
+        return self._private(job_id, "upload")
 
     def result(self, job_id: str, attempt: int) -> Path:
         """Where the result of an attempt is."""
@@ -68,8 +66,13 @@ class JobFiles:
 
     def new_result(self, job_id: str, attempt: int) -> Path:
         """Where an attempt may put its result."""
-        path = self.result(job_id, attempt)
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return self._private(job_id, self.result(job_id, attempt).name)
+
+    def _private(self, job_id: str, name: str) -> Path:
+        """Return a directory of a job that nobody else may enter; `parents` would make the one above it for all."""
+        path = self._of(job_id) / name
+        for directory in (path.parent, path):
+            directory.mkdir(exist_ok=True, mode=0o700)
         return path
 
     def drop_upload(self, job_id: str) -> None:

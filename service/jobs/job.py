@@ -43,13 +43,15 @@ class Job(JobView):
     """A whole row of the table of jobs; its policy holds every hierarchy and may be megabytes."""
 
     policy: str
+    owner: str
+    """Whose data sets it releases: `token:NAME`, or `group:NAME` for a token of a group."""
     inputs: dict[str, str]
     """File of each part of the upload."""
     runner: str | None = None
     lease_until: float | None = None
     cancel_at: float | None = None
     """When somebody asked to stop it."""
-    enough_at: float | None = None
-    """When somebody asked to stop it with the best so far."""
+    stop_search_at: float | None = None
+    """When somebody asked to publish the best that its search has found so far."""
     idempotency_key: str | None = None
     digest: str | None = None

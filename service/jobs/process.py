@@ -1,7 +1,7 @@
 """A job's process: started once, does one task after the other, limited in memory, dies with its parent.
 
-What is said over the pipe. To the process: a `Task`, or `ENOUGH` or `STOP` while it works. From it: `Ready`, `Step`s,
-then `Done`, `Failed` or `Stopped`.
+Messages to the process: a `Task`, and while it works `STOP_SEARCH` or `STOP`. Messages from it: `Ready`, `Step`s, then
+`Done`, `Failed` or `Stopped`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import TypeAlias
 
-from microdata import Cancelled, Enough
+from microdata import Cancelled
 from service.jobs.warmup import warm_up
 from service.jobs.work import Result, Task, work
 from service.lean_start import leave_out_what_nobody_asked_for
@@ -28,8 +28,8 @@ from service.problems import Problem, ProblemError, problem
 log = logging.getLogger(__name__)
 
 STOP = "stop"
-ENOUGH = "enough"
-"""Stop with the best so far; what has none is stopped."""
+STOP_SEARCH = "stop search"
+"""Publish the best that a search has found so far, or the first that it finds; other work goes on."""
 _STEP_SECONDS = 0.1
 _NICENESS = 10
 """Jobs give way to whoever answers requests."""
@@ -121,14 +121,18 @@ class _Reporter:
         self._pipe = pipe
         self._phase = ""
         self._at = 0.0
+        self._stop_search = False
 
-    def __call__(self, phase: str, done: int, total: int) -> None:
-        if self._pipe.poll():
-            raise Enough if self._pipe.recv() == ENOUGH else Cancelled
+    def __call__(self, phase: str, done: int, total: int) -> bool:
+        while self._pipe.poll():
+            if self._pipe.recv() != STOP_SEARCH:
+                raise Cancelled
+            self._stop_search = True
         now = time.monotonic()
         if phase != self._phase or now - self._at > _STEP_SECONDS:
             self._phase, self._at = phase, now
             self._pipe.send(Step(phase, int(done), int(total)))
+        return self._stop_search
 
 
 def die_with_parent() -> None:

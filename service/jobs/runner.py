@@ -20,8 +20,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from service.jobs.files import JobFiles, new_id
 from service.jobs.job import Job, State
-from service.jobs.process import ENOUGH, STOP, Done, Failed, Message, Ready, Step, Stopped, serve_tasks
-from service.jobs.store import JobStore
+from service.jobs.process import STOP, STOP_SEARCH, Done, Failed, Message, Ready, Step, Stopped, serve_tasks
+from service.jobs.store import JobStore, LedgerEntry
 from service.jobs.work import Result, Task
 from service.ledger import IncomparableError, Released
 from service.problems import Problem, problem
@@ -176,8 +176,8 @@ class JobRunner:
                 self._files.drop_result(seat.job.id, seat.job.attempts)
                 seat.job = None
                 continue
-            if asked.enough:
-                seat.enough()
+            if asked.stop_search:
+                seat.stop_search()
             if asked.cancel:
                 seat.cancel()
             elif seat.busy_seconds() > self._limits.seconds:
@@ -218,10 +218,12 @@ class JobRunner:
 
     def _end(self, seat: _Seat, job: Job, outcome: _Outcome) -> None:
         """Write down how a job ended. Where the database does not answer, the outcome is kept and this is repeated."""
-        outcome = self._entered(job, outcome)
         state = outcome.state
-        report = outcome.result.report if outcome.result else None
-        own = self._store.finish(job, state, failed=outcome.problem, report=report)
+        try:
+            own = self._finish(job, outcome)
+        except IncomparableError as error:
+            state = "failed"
+            own = self._finish(job, _Outcome("failed", problem("incomparable-release", f"Here {error.reason}.")))
         if not own:
             state = "cancelled"
             own = self._store.finish(job, state)
@@ -233,17 +235,16 @@ class JobRunner:
             self._ended(state, seat.busy_seconds())
             log.info("a job %s after %.1f s", state, seat.busy_seconds())
 
-    def _entered(self, job: Job, outcome: _Outcome) -> _Outcome:
-        """The same, or a failure where the result is a release that must not be seen."""
-        asked = outcome.result.release if outcome.result else None
-        if asked is None:
-            return outcome
-        release = Released.now(asked.data_set, asked.policy, asked.purpose, job.token, asked.facts)
-        try:
-            self._store.enter_release(job, release, allow=asked.allow)
-        except IncomparableError as error:
-            return _Outcome("failed", problem("incomparable-release", f"Here {error.reason}."))
-        return outcome
+    def _finish(self, job: Job, outcome: _Outcome) -> bool:
+        """Write down an outcome, and with a success its release; False where the job is not ours any more."""
+        result = outcome.result
+        asked = result.release if result else None
+        entry = None
+        if asked is not None:
+            release = Released.now(asked.data_set, asked.policy, asked.purpose, job.token, asked.facts)
+            entry = LedgerEntry(release, asked.allow)
+        report = result.report if result else None
+        return self._store.finish(job, outcome.state, failed=outcome.problem, report=report, release=entry)
 
     def _sweep(self) -> None:
         for job_id in self._store.take_up():
@@ -270,7 +271,7 @@ class _Seat:
         self._pipe: Connection | None = None
         self._since = 0.0
         self._cancelled_at: float | None = None
-        self._has_enough = False
+        self._search_stopped = False
         self._told_at = 0.0
         self._told_phase = ""
         self._started_at = -_RESTART_SECONDS
@@ -303,7 +304,7 @@ class _Seat:
         """Let the process do a task."""
         assert self._pipe is not None
         self.job, self._since, self._cancelled_at, self._told_phase = job, time.monotonic(), None, ""
-        self._has_enough = False
+        self._search_stopped = False
         with suppress(OSError):  # it died while it waited: `died` tells
             self._pipe.send(task)
 
@@ -332,11 +333,11 @@ class _Seat:
         """For how long it has had its job."""
         return time.monotonic() - self._since
 
-    def enough(self) -> None:
-        """Ask the process to stop its task with the best so far, which may take as long as publishing takes."""
-        if not self._has_enough:
-            self._has_enough = True
-            self._tell(ENOUGH)
+    def stop_search(self) -> None:
+        """Ask the process to publish the best that a search has found, which may take as long as publishing takes."""
+        if not self._search_stopped:
+            self._search_stopped = True
+            self._tell(STOP_SEARCH)
 
     def cancel(self) -> None:
         """Ask the process to stop its task."""

@@ -19,7 +19,21 @@ from dataclasses import asdict, fields
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Engine, Select, and_, bindparam, create_engine, delete, func, insert, or_, select, text, update
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Select,
+    and_,
+    bindparam,
+    create_engine,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from service.jobs.job import ENDED, Job, JobView, State
@@ -40,8 +54,24 @@ class Running(NamedTuple):
     attempt: int
     cancel: bool
     """Whether it is to stop."""
-    enough: bool
-    """Whether it is to stop with the best so far."""
+    stop_search: bool
+    """Whether it is to publish the best that its search has found."""
+
+
+class LedgerEntry(NamedTuple):
+    """A release that is to be entered into the ledger."""
+
+    release: Released
+    allow: bool
+    """Whether its policy allows releases that cannot be compared."""
+
+
+class ListedRelease(NamedTuple):
+    """An entry of the ledger."""
+
+    job: str
+    owner: str
+    release: Released
 
 
 class StoredPolicy(NamedTuple):
@@ -64,9 +94,10 @@ class JobStore:
         self._reading = create_engine(engine.url, pool=engine.pool)
 
     def check(self) -> None:
-        """Raise unless the database answers with our schema."""
-        with self._reading.connect() as connection:
+        """Raise unless the database answers with our schema and can be written to."""
+        with self._engine.begin() as connection:
             connection.execute(select(JOBS.c.id).limit(1)).first()
+            connection.execute(update(JOBS).where(JOBS.c.id == "").values(done=0))
 
     def close(self) -> None:
         """Close all connections."""
@@ -120,16 +151,23 @@ class JobStore:
         with self._reading.connect() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
-    def cancel(self, job_id: str, *, keep_best: bool = False) -> JobView | None:
-        """End a job that waits, ask a running one to stop, or to stop with the best so far; the job as it then is."""
+    def cancel(self, job_id: str) -> JobView | None:
+        """End a job that waits, or ask a running one to stop; the job as it then is."""
         now = time.time()
         mine = JOBS.c.id == job_id
         with self._engine.begin() as connection:
             waiting = update(JOBS).where(mine, JOBS.c.state == "queued")
             connection.execute(waiting.values(state="cancelled", finished_at=now))
-            asked = JOBS.c.enough_at if keep_best else JOBS.c.cancel_at
-            running = update(JOBS).where(mine, JOBS.c.state == "running", asked.is_(None))
-            connection.execute(running.values({asked: now}))
+            running = update(JOBS).where(mine, JOBS.c.state == "running", JOBS.c.cancel_at.is_(None))
+            connection.execute(running.values(cancel_at=now))
+            row = connection.execute(_LOOK, {"id": job_id}).first()
+        return JobView(*row) if row else None
+
+    def stop_search(self, job_id: str) -> JobView | None:
+        """Ask a job to publish the best that its search has found, now or once it runs; the job as it then is."""
+        unfinished = (JOBS.c.id == job_id, JOBS.c.state.in_(("queued", "running")), JOBS.c.stop_search_at.is_(None))
+        with self._engine.begin() as connection:
+            connection.execute(update(JOBS).where(*unfinished).values(stop_search_at=time.time()))
             row = connection.execute(_LOOK, {"id": job_id}).first()
         return JobView(*row) if row else None
 
@@ -173,7 +211,7 @@ class JobStore:
 
     def held(self, runner: str) -> list[Running]:
         """What a runner still holds, and what of it is to be stopped."""
-        asked = (JOBS.c.cancel_at.is_not(None), JOBS.c.enough_at.is_not(None))
+        asked = (JOBS.c.cancel_at.is_not(None), JOBS.c.stop_search_at.is_not(None))
         query = select(JOBS.c.id, JOBS.c.attempts, *asked)
         query = query.where(JOBS.c.runner == runner, JOBS.c.state == "running")
         with self._reading.connect() as connection:
@@ -186,8 +224,20 @@ class JobStore:
             connection.execute(update(JOBS).where(_attempt(job), JOBS.c.phase != phase).values(phase_at=time.time()))
             connection.execute(update(JOBS).where(_attempt(job)).values(values))
 
-    def finish(self, job: Job, state: State, *, failed: Problem | None = None, report: str | None = None) -> bool:
-        """End an attempt; False where it is not this runner's any more, or was to be stopped and did not."""
+    def finish(
+        self,
+        job: Job,
+        state: State,
+        *,
+        failed: Problem | None = None,
+        report: str | None = None,
+        release: LedgerEntry | None = None,
+    ) -> bool:
+        """End an attempt; False where it is not this runner's any more, or was to be stopped and did not.
+
+        A release is entered into the ledger in the same transaction, so that the ledger has exactly what can be seen.
+        `IncomparableError` where it must not be seen; the job then still runs.
+        """
         own = _attempt(job)
         if state == "succeeded":
             own = and_(own, JOBS.c.cancel_at.is_(None))
@@ -202,7 +252,12 @@ class JobStore:
             )
         )
         with self._engine.begin() as connection:
-            return connection.execute(ended).rowcount == 1
+            if release is not None:
+                self._enter(connection, job, release)
+            is_own = connection.execute(ended).rowcount == 1
+            if not is_own:
+                connection.rollback()
+            return is_own
 
     def give_back(self, job: Job) -> None:
         """Put a job back that was stopped because the service stops; it does not count as an attempt."""
@@ -216,8 +271,7 @@ class JobStore:
         lost = and_(JOBS.c.state == "running", JOBS.c.lease_until < now)
         reason = problem("job-interrupted", f"It was tried {MOST_ATTEMPTS} times and is not tried again.")
         ends: list[tuple[Any, dict[str, Any]]] = [
-            # What was the best so far has died with its runner.
-            (or_(JOBS.c.cancel_at.is_not(None), JOBS.c.enough_at.is_not(None)), {"state": "cancelled"}),
+            (JOBS.c.cancel_at.is_not(None), {"state": "cancelled"}),
             (JOBS.c.attempts >= MOST_ATTEMPTS, {"state": "failed", "problem": reason.model_dump_json()}),
         ]
         ended: list[str] = []
@@ -247,34 +301,40 @@ class JobStore:
 
     # ---- releases
 
-    def enter_release(self, job: Job, release: Released, *, allow: bool) -> None:
-        """Write a release down before it can be seen; `IncomparableError` where it must not be, unless allowed.
+    def _enter(self, connection: Connection, job: Job, entry: LedgerEntry) -> None:
+        """Compare a release with the others of its owner's data set, and write it down.
 
-        A job that is done again after its runner died releases the same once more.
+        A job is never compared with itself: an earlier attempt may have released the same.
         """
-        values = {"data_set": release.data_set, "who": release.who, "at": release.at}
-        with self._engine.begin() as connection:
-            if self._engine.dialect.name == "postgresql":
-                # Two releases of one data set are compared one after the other.
-                lock = text("SELECT pg_advisory_xact_lock(hashtext(:data_set))")
-                connection.execute(lock, {"data_set": f"release {release.data_set}"})
-            same = RELEASES.c.data_set == release.data_set
-            rows = connection.execute(select(RELEASES.c.release).where(same).order_by(RELEASES.c.at))
-            if not allow:
-                check_comparable(release, [Released.of(json.loads(row[0])) for row in rows])
-            connection.execute(delete(RELEASES).where(RELEASES.c.job == job.id))
-            written = json.dumps(release.as_dict())
-            connection.execute(insert(RELEASES).values(job=job.id, release=written, **values))
+        release = entry.release
+        if self._engine.dialect.name == "postgresql":
+            # Two releases of one data set are compared one after the other.
+            lock = text("SELECT pg_advisory_xact_lock(hashtext(:data_set))")
+            connection.execute(lock, {"data_set": f"release {job.owner} {release.data_set}"})
+        same = and_(RELEASES.c.owner == job.owner, RELEASES.c.data_set == release.data_set)
+        others = select(RELEASES.c.release).where(same, RELEASES.c.job != job.id).order_by(RELEASES.c.at)
+        if not entry.allow:
+            check_comparable(release, [Released.of(json.loads(row[0])) for row in connection.execute(others)])
+        connection.execute(delete(RELEASES).where(RELEASES.c.job == job.id))
+        values = {"job": job.id, "owner": job.owner, "data_set": release.data_set, "who": release.who}
+        written = json.dumps(release.as_dict())
+        connection.execute(insert(RELEASES).values(release=written, at=release.at, **values))
 
-    def releases(self, *, who: str | None, data_set: str | None, limit: int) -> list[tuple[str, Released]]:
-        """Jobs and what they released, the newest first: of one token or of all, of one data set or of all."""
-        query = select(RELEASES.c.job, RELEASES.c.release).order_by(RELEASES.c.at.desc(), RELEASES.c.job).limit(limit)
-        if who is not None:
-            query = query.where(RELEASES.c.who == who)
+    def releases(self, *, owner: str | None, data_set: str | None, limit: int) -> list[ListedRelease]:
+        """Jobs and what they released, the newest first: of one owner or of all, of one data set or of all."""
+        columns = (RELEASES.c.job, RELEASES.c.owner, RELEASES.c.release)
+        query = select(*columns).order_by(RELEASES.c.at.desc(), RELEASES.c.job).limit(limit)
+        if owner is not None:
+            query = query.where(RELEASES.c.owner == owner)
         if data_set is not None:
             query = query.where(RELEASES.c.data_set == data_set)
         with self._reading.connect() as connection:
-            return [(row[0], Released.of(json.loads(row[1]))) for row in connection.execute(query)]
+            return [ListedRelease(row[0], row[1], Released.of(json.loads(row[2]))) for row in connection.execute(query)]
+
+    def remove_release(self, job_id: str) -> bool:
+        """Remove the release of a job from the ledger; False where it has none."""
+        with self._engine.begin() as connection:
+            return connection.execute(delete(RELEASES).where(RELEASES.c.job == job_id)).rowcount == 1
 
     # ---- policies
 

@@ -13,6 +13,7 @@ JOBS = Table(
     Column("token", String(100), nullable=False),
     Column("kind", String(20), nullable=False),
     Column("state", String(20), nullable=False),
+    Column("owner", String(110), nullable=False),
     Column("policy_name", String(100), nullable=False),
     Column("created_at", Double, nullable=False),
     Column("started_at", Double),
@@ -21,7 +22,7 @@ JOBS = Table(
     Column("runner", String(64)),
     Column("lease_until", Double),
     Column("cancel_at", Double),
-    Column("enough_at", Double),
+    Column("stop_search_at", Double),
     Column("phase", String(40)),
     Column("phase_at", Double),
     Column("done", BigInteger, nullable=False),
@@ -42,13 +43,14 @@ RELEASES = Table(
     "releases",
     METADATA,
     Column("job", String(64), primary_key=True),
+    Column("owner", String(110), nullable=False),
     Column("data_set", String(100), nullable=False),
     Column("who", String(100), nullable=False),
     Column("at", Double, nullable=False),
     Column("release", Text, nullable=False),
-    Index("releases_of_data_sets", "data_set", "at"),
+    Index("releases_of_data_sets", "owner", "data_set", "at"),
 )
-"""What was released of each data set, and stays known when its job is forgotten; `release` is JSON."""
+"""What was released of each data set of an owner. It stays known when its job is forgotten; `release` is JSON."""
 
 POLICIES = Table(
     "policies",

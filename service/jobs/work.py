@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from microdata import Cancelled, PortcullisError, Progress
-from service.evidence import gather, new_secret, write
+from service.evidence import gather, keep_secret, new_secret, write
 from service.jobs.job import JobKind
 from service.jobs.shape import check_shape
 from service.ledger import Facts
@@ -105,7 +105,7 @@ def _file(policy: Policy, report: BaseModel, task: Task, progress: Progress) -> 
         progress=progress,
     )
     write(filed, out / EVIDENCE)
-    (out / SECRET).write_text(secret.hex() + "\n", encoding="ascii")
+    keep_secret(secret, out / SECRET)
 
 
 def _to_release(policy: Policy, result: Any) -> ToRelease | None:

@@ -56,6 +56,7 @@ const json = async (method, path, options) => (await request(method, path, optio
 export const get = (path, signal) => json("GET", path, { signal });
 
 export const remove = (path) => request("DELETE", path);
+export const post = (path) => request("POST", path);
 
 export const getText = async (path, accept) => (await request("GET", path, { headers: { Accept: accept } })).text();
 

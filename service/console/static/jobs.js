@@ -1,6 +1,6 @@
 // Jobs: submit, watch, read, save, cancel, delete.
 
-import { download, events, get, ProblemError, remove } from "./api.js";
+import { download, events, get, post, ProblemError, remove } from "./api.js";
 import { button, field, h, say, twice, write } from "./dom.js";
 import { jobForm } from "./job_form.js";
 import { moment, number, seconds } from "./numbers.js";
@@ -207,11 +207,10 @@ function jobRow(id, ondeleted) {
       : [];
     const best =
       hasBest(job) &&
-      label("Keep the best", (event) =>
+      twice(label("Stop the search"), "Press again to publish the best result so far.", () =>
         act(async () => {
-          event.target.disabled = true;
-          await remove(`${job.links.self}?keep_best=true`);
-          say("The job ends with the best that it has found.");
+          await post(`${job.links.self}/stop-search`);
+          say("The search ends, and the job publishes its best result.");
         }),
       );
     const end = ended(job)
@@ -222,9 +221,8 @@ function jobRow(id, ondeleted) {
             ondeleted(id);
           }),
         )
-      : label("Cancel", (event) =>
+      : twice(label("Cancel"), "Press again to cancel the job; nothing of it is published.", () =>
           act(async () => {
-            event.target.disabled = true;
             await remove(job.links.self);
             say("The job is being cancelled.");
           }),

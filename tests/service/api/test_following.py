@@ -66,7 +66,17 @@ async def following(app: Any, names: Any) -> AsyncIterator[Any]:
     """A job and who follows it, all of them at once; at the end the job ends, and so do they."""
     async with app.router.lifespan_context(app), asyncio.timeout(240):
         store = app.state.service.store
-        job = Job(new_id(), "alice", "anonymize", "queued", "shop", time.time(), policy="{}", inputs={"table": "t.csv"})
+        job = Job(
+            new_id(),
+            "alice",
+            "anonymize",
+            "queued",
+            "shop",
+            time.time(),
+            policy="{}",
+            owner="token:local",
+            inputs={"table": "t.csv"},
+        )
         store.add(job, most=9)
         followers = [(name, Follower(app, job.id, app.state.secrets[name])) for name in names]
         async with asyncio.TaskGroup() as tasks:

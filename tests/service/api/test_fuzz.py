@@ -39,7 +39,17 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def done(client: Any) -> Any:
     """A job with a result."""
     service = client.app.state.service
-    job = Job(new_id(), "local", "anonymize", "queued", "shop", 0.0, policy="{}", inputs={"table": "table.csv"})
+    job = Job(
+        new_id(),
+        "local",
+        "anonymize",
+        "queued",
+        "shop",
+        0.0,
+        policy="{}",
+        owner="token:local",
+        inputs={"table": "table.csv"},
+    )
     service.store.add(job, most=9)
     (service.files.new_result(job.id, 1) / "result.csv").write_text("a,b\n1,2\n")
     service.store.finish(service.store.claim("a", 60), "succeeded", report="{}")

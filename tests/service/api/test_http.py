@@ -153,7 +153,17 @@ def test_a_token_has_so_many_jobs_and_no_more(open_client: Any) -> None:
 
 def test_results_and_uploads_do_not_outlive_their_time(open_client: Any) -> None:
     service = open_client(result_seconds=1).app.state.service
-    job = Job(new_id(), "local", "anonymize", "queued", "shop", time.time(), policy="{}", inputs={"table": "table.csv"})
+    job = Job(
+        new_id(),
+        "local",
+        "anonymize",
+        "queued",
+        "shop",
+        time.time(),
+        policy="{}",
+        owner="token:local",
+        inputs={"table": "table.csv"},
+    )
     service.store.add(job, most=9)
     (service.files.upload(job.id) / "table.csv").write_text("left behind by a service that died")
     (service.files.new_result(job.id, 1) / "result.csv").write_text("x")

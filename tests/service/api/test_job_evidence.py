@@ -67,6 +67,7 @@ def kept(guarded: Any, evidence: Path) -> Any:
         job = Job(
             id=new_id(),
             token="alice",
+            owner="token:alice",
             kind=kind,  # type: ignore[arg-type]
             state=state,  # type: ignore[arg-type]
             policy_name="shop",

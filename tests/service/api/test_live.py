@@ -20,6 +20,7 @@ import yaml
 from service.kinds import data_kinds
 from tests.service.api.api_world import ServiceProcess, is_alive, parts, policy_text, submit, wait_for, wait_until
 from tests.service.cli.cli_world import CITIES, ITEMS, MARK, POLICY, table_text
+from tests.service.pages import text_without_isolation
 from tests.service.unasked import unasked
 
 pytestmark = pytest.mark.xdist_group("live")  # one service for all of them
@@ -47,7 +48,9 @@ def test_a_job_counts_rejected_rows(live: Any) -> None:
     assert (rows["given"], rows["published"] + rows["suppressed"], rows["rejected"]["rows"]) == (80, 60, 20)
     assert rows["rejected"]["reasons"] == [{"field": "city", "reason": "unknown_category", "rows": 20}]
     page = live.client.get(job["links"]["report"], headers={"Accept": "text/html"}).text
-    assert "20 of 80 rows (25 %) were rejected and are not published; by field: city 20." in page
+    assert "20 of 80 rows (25 %) were rejected and are not published; by field: city 20." in text_without_isolation(
+        page
+    )
     filed = live.client.get(job["links"]["evidence"]).json()["parts"]
     assert (filed["audited"]["rejected"], filed["reported"]["rows"]) == (20, rows)
 
@@ -250,20 +253,25 @@ def test_a_search_that_is_cancelled_may_keep_its_best(live: Any) -> None:
         return "best so far" in str(found["progress"])
 
     wait_until(has_best)
-    assert live.client.delete(f"/v1/jobs/{job['id']}?keep_best=true").status_code == 202
+    assert live.client.post(f"/v1/jobs/{job['id']}/stop-search").status_code == 202
     done = wait_for(live.client, job)
     assert done["state"] == "succeeded", done
+    for address in (f"/v1/jobs/{job['id']}/stop-search", f"/v1/jobs/{job['id']}/stop-search"):
+        assert live.client.post(address).status_code == 200, "it has ended, and stays as it is"
+    assert live.client.delete(f"/v1/jobs/{job['id']}?keep_best=true").status_code == 422, "a word of earlier days"
     assert done["report"]["holds"]
     assert 0 < done["report"]["details"]["orders"] < 40_320
     assert len(live.client.get(done["links"]["result"]).text.splitlines()) == 3_001
 
 
-def test_what_has_no_best_is_cancelled_all_the_same(live: Any) -> None:
+def test_job_that_does_not_search_goes_on_when_its_search_is_stopped(live: Any) -> None:
     job = submit(live.client, policy_text("slow"))
     live.worker_pid(job)
-    assert live.client.delete(f"/v1/jobs/{job['id']}?keep_best=true").status_code == 202
+    assert live.client.post(f"/v1/jobs/{job['id']}/stop-search").status_code == 202
+    time.sleep(1.0)
+    assert live.client.get(f"/v1/jobs/{job['id']}").json()["state"] == "running"
+    assert live.client.delete(f"/v1/jobs/{job['id']}").status_code == 202
     assert wait_for(live.client, job)["state"] == "cancelled"
-    assert live.client.delete(f"/v1/jobs/{job['id']}?keep_best={MARK}").status_code == 422
 
 
 def test_every_algorithm_for_tables_runs_as_a_job(live: Any) -> None:

@@ -80,7 +80,17 @@ def test_parts_that_are_refused_are_not_described_as_allowed(app: Any) -> None:
 
 def test_events_conform_to_the_document(app: Any) -> None:
     service = app.state.service
-    job = Job(new_id(), "local", "anonymize", "queued", "shop", 0.0, policy="{}", inputs={"table": "table.csv"})
+    job = Job(
+        new_id(),
+        "local",
+        "anonymize",
+        "queued",
+        "shop",
+        0.0,
+        policy="{}",
+        owner="token:local",
+        inputs={"table": "table.csv"},
+    )
     service.store.add(job, most=9)
     service.store.cancel(job.id)
     schema = schemathesis.openapi.from_asgi("/openapi.json", app, headers={"Host": "127.0.0.1"})

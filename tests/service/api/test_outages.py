@@ -22,9 +22,10 @@ from sqlalchemy.exc import OperationalError
 
 from microdata import DiskFullError, Publication, read_table, write_published
 from microdata.sinks import line_sink
-from service.api import ServiceSettings, create_app
+from service.api import Scope, ServiceSettings, create_app, new_token
 from service.api.outages import outage
 from service.api.streams import _ask
+from service.evidence import keep_secret
 from service.jobs import Job, JobFiles, JobStore, new_id, open_database
 from service.jobs.work import RESULTS
 from service.policy import parse_policy
@@ -49,9 +50,16 @@ def locked(path: Any) -> Iterator[Any]:
 
 def test_a_locked_database_is_an_outage(client: Any) -> None:
     data = client.app.state.service.settings.data
+    client.delete(f"/v1/jobs/{submit(client)['id']}")  # the first request starts the process that reads policies
+    client.delete(f"/v1/jobs/{client.get('/v1/jobs').json()['jobs'][0]['id']}")
     with locked(data / "portcullis.db"):
+        began = time.monotonic()
         answer = client.post("/v1/jobs", files=parts())
+        assert time.monotonic() - began < 5
+        ready = client.get("/readyz")
+        assert (ready.status_code, ready.json()["checks"]["database"]) == (503, "does not answer")
     assert (answer.status_code, kind_of(answer)) == (503, "database-locked")
+    assert client.get("/readyz").json()["checks"]["database"] == "ok"
     assert int(answer.headers["Retry-After"]) > 0
     assert not any(path.is_dir() for path in (data / "jobs").iterdir()), "nothing of the upload stays"
     submit(client)
@@ -239,7 +247,17 @@ def test_a_job_that_runs_out_of_a_real_disk_says_so_and_succeeds_when_there_is_r
 
 def test_a_job_whose_directory_cannot_be_made_is_given_back(open_client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = open_client().app.state.service
-    job = Job(new_id(), "local", "anonymize", "queued", "shop", time.time(), policy="{}", inputs={"table": "t.csv"})
+    job = Job(
+        new_id(),
+        "local",
+        "anonymize",
+        "queued",
+        "shop",
+        time.time(),
+        policy="{}",
+        owner="token:local",
+        inputs={"table": "t.csv"},
+    )
     service.store.add(job, most=9)
 
     def full(*_: Any) -> None:
@@ -369,6 +387,17 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     service.stop()
 
 
+def whole_answer(client: Any) -> bytes:
+    """All that a connection gets until its end."""
+    found = b""
+    try:
+        while chunk := client.recv(65_536):
+            found += chunk
+    except ConnectionResetError:
+        pass
+    return found
+
+
 def closed(client: Any) -> Any:
     try:
         return client.recv(65_536) == b""
@@ -417,6 +446,64 @@ def test_there_are_so_many_connections_and_no_more(tmp_path: Path) -> None:
         for client in left:
             client.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             assert client.recv(65_536).startswith(b"HTTP/1.1 200 ")
+
+
+def test_files_of_a_job_are_for_the_service_alone(tmp_path: Path) -> None:
+    previous = os.umask(0)
+    try:
+        files, job = JobFiles(tmp_path), new_id()
+        files.upload(job)
+        files.new_result(job, 1)
+        keep_secret(b"x" * 32, files.result(job, 1) / "evidence.secret")
+    finally:
+        os.umask(previous)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "jobs" / job).rglob("*")}
+    assert modes == {"upload": 0o700, "result-1": 0o700, "evidence.secret": 0o600}
+    for directory in (tmp_path / "jobs", tmp_path / "jobs" / job):
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+
+
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+
+@pytest.mark.parametrize("limits", [{"max_connections": 8}, {"max_connections_per_address": 8}])
+def test_health_is_answered_beyond_the_limits(tmp_path: Path, limits: Any) -> None:
+    """Idle connections take all places; others are still told that the service lives, and nothing else."""
+    service = ServiceProcess(tmp_path / "data", job_workers=0, header_seconds=600, **limits).start()
+    service.client.close()
+    with ExitStack() as stack:
+        stack.callback(service.kill)
+        for _ in range(8):
+            idle = stack.enter_context(socket.create_connection(("127.0.0.1", service.port), timeout=60))
+            idle.sendall(HEALTH)
+            assert idle.recv(65_536).startswith(b"HTTP/1.1 200 ")
+        for path, answered in (("/healthz", True), ("/readyz", True), ("/v1/algorithms", False)):
+            with socket.create_connection(("127.0.0.1", service.port), timeout=60) as client:
+                client.sendall(HEALTH.replace(b"/healthz", path.encode()))
+                assert whole_answer(client).startswith(b"HTTP/1.1 ") == answered, "it is closed after the answer"
+        silent = stack.enter_context(socket.create_connection(("127.0.0.1", service.port), timeout=60))
+        began = time.monotonic()
+        assert closed(silent)
+        assert time.monotonic() - began < 20, "a connection beyond the limits has a second to ask"
+
+
+def test_idle_connection_without_a_token_ends_sooner(tmp_path: Path) -> None:
+    text, token = new_token("alice", [Scope.READ_OWN])
+    service = ServiceProcess(
+        tmp_path / "data", job_workers=0, tokens=f"[{token.model_dump_json(exclude_none=True)}]"
+    ).start()
+    with ExitStack() as stack:
+        stack.callback(service.kill)
+        known = HEALTH.replace(b"\r\n\r\n", f"\r\nAuthorization: Bearer {text}\r\n\r\n".encode())
+        guessed = known.replace(text.encode(), b"pc_" + b"x" * 43)
+        clients = {}
+        for name, request in (("none", HEALTH), ("guessed", guessed), ("known", known)):
+            clients[name] = stack.enter_context(socket.create_connection(("127.0.0.1", service.port), timeout=60))
+            clients[name].sendall(request)
+        assert whole_answer(clients["none"]).startswith(b"HTTP/1.1 200 ")
+        assert whole_answer(clients["guessed"]).startswith(b"HTTP/1.1 200 ")
+        assert clients["known"].recv(65_536).startswith(b"HTTP/1.1 200 ")
+        assert not select.select([clients["known"]], [], [], 0)[0], "this one is kept for 30 s"
 
 
 def test_a_request_with_two_lengths_ends_its_connection(strict: Any) -> None:

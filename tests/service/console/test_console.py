@@ -135,6 +135,8 @@ def test_a_running_job_with_another_guarantee_is_cancelled_and_deleted(console: 
     console.until_text(f"{job} .words", "rows", PATIENCE)
     assert console.text(f"{job} .badge") == "running"
     console.press(job, "Cancel")
+    assert console.text(f"{job} .badge") == "running", "it is asked first"
+    console.press(job, "Really cancel?")
     console.until_text(f"{job} .badge", "cancelled")
     console.press(job, "Delete")
     console.keys(Keys.TAB)
@@ -168,7 +170,8 @@ def test_a_search_may_be_ended_with_its_best(console: Any) -> None:
     runs.send_keys("10000")
     console.submit()
     job = console.newest_job("running")
-    console.press(job, "Keep the best")
+    console.press(job, "Stop the search")
+    console.press(job, "Really stop the search?")
     console.until_text(f"{job} .badge", "succeeded", PATIENCE)
     console.press(job, "CSV")
     assert len(console.download("adult.csv").read_text().splitlines()) > 1_900

@@ -21,6 +21,7 @@ def job(**values: Any) -> Any:
         **{
             "id": new_id(),
             "token": "alice",
+            "owner": "token:alice",
             "kind": "anonymize",
             "state": "queued",
             "policy_name": "shop",
@@ -130,34 +131,45 @@ def test_a_job_that_is_to_stop_does_not_succeed(stores: Any) -> None:
     assert store.finish(running, "cancelled")
 
 
-def test_a_job_that_is_to_stop_with_its_best_may_succeed(stores: Any) -> None:
+def test_stopped_search_is_no_cancelled_job(stores: Any) -> None:
     store = stores()
     store.add(job(), most=9)
     running = store.claim("a", 60)
-    assert store.cancel(running.id, keep_best=True).state == "running"
-    assert [(one.cancel, one.enough) for one in store.held("a")] == [(False, True)]
+    assert store.stop_search(running.id).state == "running"
+    assert [(one.cancel, one.stop_search) for one in store.held("a")] == [(False, True)]
+    assert store.finish(running, "succeeded", report="{}")
+    assert store.stop_search(running.id).state == "succeeded", "nothing is changed"
+    assert store.get(running.id).report == "{}"
+
+
+def test_job_whose_search_was_stopped_can_still_be_cancelled(stores: Any) -> None:
+    store = stores()
+    store.add(job(), most=9)
+    running = store.claim("a", 60)
+    store.stop_search(running.id)
     store.cancel(running.id)
-    assert [(one.cancel, one.enough) for one in store.held("a")] == [(True, True)], (
-        "whoever cannot wait may still stop it"
-    )
+    assert [(one.cancel, one.stop_search) for one in store.held("a")] == [(True, True)]
     assert not store.finish(running, "succeeded", report="{}")
     assert store.finish(running, "cancelled")
-    store.add(job(), most=9)
-    patient = store.claim("a", 60)
-    store.cancel(patient.id, keep_best=True)
-    assert store.finish(patient, "succeeded", report="{}")
+
+
+def test_search_that_is_stopped_before_it_runs_ends_with_its_first_result(stores: Any) -> None:
+    store = stores()
     waiting = store.add(job(), most=9)
-    assert store.cancel(waiting.id, keep_best=True).state == "cancelled", "it has found nothing"
+    assert store.stop_search(waiting.id).state == "queued"
+    store.claim("a", 60)
+    assert [(one.cancel, one.stop_search) for one in store.held("a")] == [(False, True)]
 
 
-def test_the_best_so_far_dies_with_its_runner(stores: Any) -> None:
+def test_job_of_a_dead_runner_searches_again_until_its_first_result(stores: Any) -> None:
     store = stores()
     store.add(job(), most=9)
     lost = store.claim("dead", 0.01)
-    store.cancel(lost.id, keep_best=True)
+    store.stop_search(lost.id)
     time.sleep(0.05)
-    assert store.take_up() == [lost.id]
-    assert store.get(lost.id).state == "cancelled"
+    assert store.take_up() == []
+    assert store.claim("b", 60).id == lost.id
+    assert [one.stop_search for one in store.held("b")] == [True]
 
 
 def test_a_stopping_service_gives_jobs_back_without_counting_the_attempt(stores: Any) -> None:

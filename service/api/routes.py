@@ -1,15 +1,47 @@
-"""Routes that are asked often and answered in a moment."""
+"""Kinds of routes: those that refuse unknown query parameters, and those that are asked often and answer at once."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any, get_type_hints
 
 from fastapi import Request, Response, params
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError, create_model
+
+from service.problems import Place, ProblemError
+
+
+class StrictRoute(APIRoute):
+    """A route that refuses query parameters that it does not know, and those that are given twice.
+
+    A request with a mistyped parameter would otherwise do something else than its sender wants.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the framework's handler behind a check of the query."""
+        handle = super().get_route_handler()
+        known = frozenset(one.alias for one in self.dependant.query_params)
+
+        async def handle_strictly(request: Request) -> Response:
+            check_query(request, known)
+            return await handle(request)
+
+        return handle_strictly
+
+
+def check_query(request: Request, known: Collection[str]) -> None:
+    """Raise unless each query parameter is known and is given once."""
+    names = [name for name, _ in request.query_params.multi_items()]
+    if any(name not in known for name in names):
+        allowed = f"the parameters are {', '.join(sorted(known))}" if known else "there are none"
+        raise ProblemError("bad-parameter", f"A query parameter is unknown; {allowed}.")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        places = [Place(path=name, reason="is given more than once") for name in twice]
+        raise ProblemError("bad-parameter", "A query parameter is given more than once.", places)
 
 
 class LightRoute(APIRoute):
@@ -37,9 +69,11 @@ class LightRoute(APIRoute):
             if name not in dependencies and name not in self.param_convertors
         }
         query: type[BaseModel] = create_model("Query", **parameters)
+        known = frozenset(parameters)
 
         async def handle(request: Request) -> Response:
             found = {name: await dependency(request) for name, dependency in dependencies.items()}
+            check_query(request, known)
             try:
                 asked = query.model_validate(dict(request.query_params))
             except ValidationError as error:

@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 
 from service.api.errors import install
 from service.api.jobs import looking
-from service.api.light import LightRoute
+from service.api.routes import LightRoute, StrictRoute
 from service.jobs import State
 
 
@@ -33,7 +33,7 @@ async def endpoint(
 def client() -> Any:
     app = FastAPI()
     install(app)
-    app.router.add_api_route("/framework/{place}", endpoint)
+    app.router.add_api_route("/framework/{place}", endpoint, route_class_override=StrictRoute)
     app.router.add_api_route("/light/{place}", endpoint, route_class_override=LightRoute)
     return TestClient(app)
 
