@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from microdata.columns import check_fields, name_list
 from microdata.errors import DataError
+from microdata.lines import escaped_texts
 
 DELIMITERS = ",;\t|"
 ROW_LIMIT = 4 << 20
@@ -43,10 +44,11 @@ class Dialect:
     """Whether cells begin with a space that is not theirs (`39, Private, …`)."""
 
 
-def sniff(sample: bytes, wanted: Sequence[str], names: Sequence[str] | None) -> Dialect:
+def sniff(sample: bytes, wanted: Sequence[str], names: Sequence[str] | None, optional: Sequence[str] = ()) -> Dialect:
     """Choose the delimiter that fits the first row: by the wanted names, or by the number of names that are given.
 
-    Without wanted names every column is wanted.
+    Without wanted names every column is wanted. A name in the header that was escaped for spreadsheets counts as the
+    wanted or optional name that it was.
     """
     if not sample.strip():
         raise DataError("the file is empty")
@@ -55,7 +57,8 @@ def sniff(sample: bytes, wanted: Sequence[str], names: Sequence[str] | None) -> 
     if "\0" in lines[blank]:
         raise DataError("not UTF-8 text: there are NUL bytes in the first row")
     first = {delimiter: _first_rows(lines[blank:], delimiter) for delimiter in DELIMITERS}
-    rows = {delimiter: found[0] for delimiter, found in first.items()}
+    escaped = dict(zip(escaped_texts([*wanted, *optional]), [*wanted, *optional], strict=True))
+    rows = {delimiter: [escaped.get(name, name) for name in found[0]] for delimiter, found in first.items()}
     if names is None:
         # A name may hold more commas than the file has columns; the rows below it do not agree with them.
         agreeing = {mark: len(rows[mark]) > 1 and _agreement(found) for mark, found in first.items()}

@@ -64,7 +64,8 @@ class CsvLines(Lines):
 
     def head(self, names: Sequence[str]) -> bytes:
         """The names of the columns."""
-        return self.rows([_quoted(pa.array([name])) for name in names])
+        cells = _quoted(pa.array(escaped_texts(names) if self._escape else list(names), pa.string()))
+        return self.rows([cells.slice(place, 1) for place in range(len(cells))])
 
     def _cells(self, name: str, texts: pa.Array) -> pa.Array:
         del name
@@ -101,21 +102,45 @@ def _pairs(low: pa.Array, high: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise("[", low, ",", high, "]", "")
 
 
-_FORMULA = r"^'*[=+\-@\t\r]"
+_FORMULA = r"[\pZ\pC]*[=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}\x{fe66}\x{fe62}\x{fe63}\x{fe6b}\x{2212}]|[\t\r\n]"
+"""How a text begins that a spreadsheet may run: a sign of any width, also behind spaces and invisible characters."""
 _NUMBER = r"^[-+]?[0-9]*\.?[0-9]*([eE][-+]?[0-9]+)?$"
 
 
 def _escaped(texts: pa.Array) -> pa.Array:
     """Texts that a spreadsheet would run get an apostrophe in front, as do those that look as if they had one."""
-    run = pc.and_(pc.match_substring_regex(texts, _FORMULA), pc.invert(pc.match_substring_regex(texts, _NUMBER)))
+    is_formula = pc.match_substring_regex(texts, f"^'*({_FORMULA})")
+    run = pc.and_(is_formula, pc.invert(pc.match_substring_regex(texts, _NUMBER)))
     if not pc.any(run).as_py():
         return texts
     return pc.if_else(run, pc.binary_join_element_wise("'", texts, ""), texts)
 
 
+def escaped_texts(texts: Sequence[str]) -> list[str]:
+    """Return texts as a CSV file for spreadsheets has them."""
+    found: list[str] = _escaped(pa.array(list(texts), pa.string())).to_pylist()
+    return found
+
+
 def unescaped(cells: pa.Array) -> pa.Array:
-    """Cells as they were before an apostrophe was put in front of formulas."""
-    return pc.replace_substring_regex(cells, r"^'('*[=+\-@\t\r])", r"\1")
+    """Cells as they were before an apostrophe was put in front of formulas; bytes that are no text stay as they are."""
+    quoted = pc.fill_null(pc.starts_with(cells, "'"), fill_value=False)
+    if not pc.any(quoted).as_py():
+        return cells
+    chosen = cells.filter(quoted)
+    try:
+        texts = chosen.cast(pa.string())
+    except pa.ArrowInvalid:  # one of them is no UTF-8
+        texts = pa.array([_text(value) for value in chosen.to_pylist()], pa.string())
+    restored = pc.replace_substring_regex(texts, f"^'('*({_FORMULA}))", r"\1").cast(cells.type)
+    return pc.replace_with_mask(cells, quoted, pc.coalesce(restored, chosen))
+
+
+def _text(value: bytes) -> str | None:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _quoted(texts: pa.Array) -> pa.Array:

@@ -152,7 +152,7 @@ def _csv_chunks(
 ) -> Iterator[Chunk]:
     with _opened(path) as (stream, _):
         sample = stream.read(_SAMPLE)
-    dialect = sniff(sample, wanted, names)
+    dialect = sniff(sample, wanted, names, optional)
     if dialect.header and len(_filled(sample.splitlines())) < 2:
         raise DataError("there are no rows after the header")
     chosen = [*(wanted or dialect.names), *(name for name in optional if name in dialect.names)]

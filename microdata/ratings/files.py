@@ -125,7 +125,7 @@ def read_ratings(
         if schema.layout == "long":
             _read_long(path, schema, found, formulas, progress)
         else:
-            _read_wide(path, schema, found, progress)
+            _read_wide(path, schema, found, formulas, progress)
         ratings = _joined(schema, found)
         refused = tuple(RefusedRatings(*key, tuple(sorted(set(rows)))) for key, rows in found.refused.items())
         if refused and (on_refused == "stop" or not len(ratings)):
@@ -210,10 +210,11 @@ def _add_long(schema: RatingSchema, part: Any, found: _Found, *, unescape: bool)
     found.add(part.table.persons[taken], codes[index[taken]], nearest[taken] + 1, rows[taken])
 
 
-def _read_wide(path: Path, schema: RatingSchema, found: _Found, progress: Progress) -> None:
+def _read_wide(path: Path, schema: RatingSchema, found: _Found, formulas: Formulas, progress: Progress) -> None:
     """A column at a time; the file's own columns say which items there are."""
     key, number, done = PersonKey.random(), schema.scale.number(schema.rating), 0
-    for columns, rows, misshapen, share in _wide_chunks(path, schema):
+    unescape = formulas == "escape" and format_of(path) == "csv"
+    for columns, rows, misshapen, share in _wide_chunks(path, schema, unescape=unescape):
         found.refuse(_RECORD, Reason.NOT_JSON if format_of(path) == "json" else Reason.WRONG_SHAPE, misshapen)
         persons, why = encode_persons(key, field_column(columns, schema.person))
         for reason in np.unique(why[why > 0]).tolist():
@@ -236,14 +237,17 @@ def _read_wide(path: Path, schema: RatingSchema, found: _Found, progress: Progre
         raise DataError("there are no rows")
 
 
-def _wide_chunks(path: Path, schema: RatingSchema) -> Iterator[tuple[Any, NDArray[np.int64], NDArray[np.int64], float]]:
+def _wide_chunks(
+    path: Path, schema: RatingSchema, *, unescape: bool
+) -> Iterator[tuple[Any, NDArray[np.int64], NDArray[np.int64], float]]:
     if format_of(path) == "json":
         yield from _wide_lines(path, schema)
         return
     everything = next(iter(column_chunks(path, ())), None)
     if everything is None:
         return
-    wanted = (schema.person, *_item_columns(schema, everything.names))
+    names = unescaped(pa.array(everything.names, pa.string())).to_pylist() if unescape else everything.names
+    wanted = (schema.person, *_item_columns(schema, names))
     for chunk in column_chunks(path, tuple(dict.fromkeys((*schema.fields(), *wanted)))):
         yield chunk.columns, chunk.rows, chunk.misshapen, chunk.share
 
