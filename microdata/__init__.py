@@ -26,6 +26,7 @@ from microdata.generalizations import boxes_from, generalizations
 from microdata.geometry import Geometry, box_loss, geometry, range_loss, widened_range
 from microdata.hierarchy import Hierarchy
 from microdata.id_table import IdTable
+from microdata.invisible import invisible_character, shown_escaped
 from microdata.loss import (
     SquaredError,
     Squares,
@@ -40,7 +41,7 @@ from microdata.loss import (
 from microdata.measures import hidden_cells, leaf_loss, normalized_error, rank_difference, weighted_discernibility
 from microdata.persons import PersonKey, count_persons
 from microdata.prefetch import prefetch
-from microdata.progress import Enough, Progress, silent
+from microdata.progress import Progress, silent
 from microdata.publication import Publication
 from microdata.published import Published, class_column, published_of, read_published
 from microdata.publishing import published_columns, write_published
@@ -65,7 +66,6 @@ __all__ = [
     "DataError",
     "DiskFullError",
     "Encoded",
-    "Enough",
     "FieldKeys",
     "Geometry",
     "GuaranteeError",
@@ -114,6 +114,7 @@ __all__ = [
     "geometry",
     "hidden_cells",
     "interval_hierarchy",
+    "invisible_character",
     "kernel",
     "leaf_loss",
     "load_extensions",
@@ -135,6 +136,7 @@ __all__ = [
     "read_sample",
     "read_table",
     "seeded_words",
+    "shown_escaped",
     "silent",
     "squared_error",
     "system_words",

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from microdata.errors import HierarchyError
+from microdata.invisible import invisible_character
 
 Nested: TypeAlias = Mapping[str, "Nested"] | Sequence[str] | None
 
@@ -138,6 +139,14 @@ class Hierarchy:
         if len(roots) > 1:
             named = ", ".join(repr(label) for label in roots[:3])
             raise HierarchyError(f"a hierarchy has one root, this one has {len(roots)}", given=named)
+        for label in edges:
+            found = invisible_character(label)
+            if found is not None:
+                place, name = found
+                raise HierarchyError(
+                    f"a label has an invisible character, {name}, at position {place + 1}; remove it",
+                    given=ascii(label),
+                )
         labels, parent_of = _preorder(roots[0], children)
         if len(labels) != len(edges):
             reached = set(labels)

@@ -23,12 +23,12 @@ PIPE_WIDTH = 120
 
 def say(text: str = "") -> None:
     """One paragraph on stdout."""
-    typer.echo(text)
+    typer.echo(microdata.shown_escaped(text))
 
 
 def warn(text: str) -> None:
     """One paragraph on stderr."""
-    typer.echo(text, err=True)
+    typer.echo(microdata.shown_escaped(text), err=True)
 
 
 def say_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
@@ -40,7 +40,7 @@ def say_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """A table on stdout; cells are shown as they are, without markup."""
     table = Table(*columns, box=box.SIMPLE_HEAD)
     for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))
+        table.add_row(*(Text(microdata.shown_escaped(str(cell))) for cell in row))
     screen = Console(file=sys.stdout, width=None if sys.stdout.isatty() else PIPE_WIDTH)
     with screen.capture() as drawn:  # rich would end the command itself, and with 1, when nobody reads on
         screen.print(table)

@@ -18,7 +18,7 @@ from service.policy.file import AttackSection, RejectedSection, ReleasesSection,
 from service.policy.fingerprint import fingerprint
 from service.policy.formats import format_of
 from service.policy.purposes import choose, completed, guarantee_for
-from service.policy.text import parse_text, read_policy_text
+from service.policy.text import invisible, parse_text, read_policy_text
 from service.policy.validation import validated
 from service.registry import Registry
 from static_algos import Catalogue
@@ -159,6 +159,9 @@ def parse_policy(
 ) -> Policy:
     """The policy in this text or mapping. Without a `base` directory no file is read: those it may name are `sent`."""
     given = parse_text(source) if isinstance(source, str) else source
+    hidden = list(invisible(given))
+    if hidden:
+        raise PolicyError(hidden)
     kind = kind_of(given)
     kind.bound(given.get("schema"))
     file = validated(policy_file(kind), given)

@@ -10,19 +10,21 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
-from service.policy.errors import PolicyError, PolicyProblem, shown
+from microdata import invisible_character, shown_escaped
+from service.policy.errors import PolicyError, PolicyProblem, dotted, shown
 
 MAX_BYTES = 1024 * 1024
 MAX_NODES = 200_000
 MAX_DEPTH = 60
 MAX_DIGITS = 400
+_LAYOUT = {ord(mark): " " for mark in "\r\n\t"}
 _GIVEN_TWICE = "a key is there twice in one mapping"
 _TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 _TOO_LONG = f"more than {MAX_BYTES} characters, aliases expanded"
@@ -42,6 +44,32 @@ def read_policy_text(path: Path) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _refused(f"not UTF-8 text (byte {error.start})") from None
+
+
+def invisible(given: object, path: tuple[str | int, ...] = ()) -> Iterator[PolicyProblem]:
+    """Yield each text of a policy with an invisible or direction-changing character. Line feeds and tabs are neither.
+
+    Names and values of a policy are shown on pages and terminals, where such a character could reverse a number.
+    """
+    if isinstance(given, dict):
+        for key, value in given.items():
+            below = (*path, shown_escaped(str(key)))
+            yield from _invisible(str(key), below, "the key")
+            yield from invisible(value, below)
+    elif isinstance(given, list):
+        for number, value in enumerate(given):
+            yield from invisible(value, (*path, number))
+    elif isinstance(given, str):
+        yield from _invisible(given.translate(_LAYOUT), path, "it")
+
+
+def _invisible(text: str, path: tuple[str | int, ...], what: str) -> Iterator[PolicyProblem]:
+    found = invisible_character(text)
+    if found is not None:
+        place, name = found
+        yield PolicyProblem(
+            dotted(path), f"{what} has an invisible character, {name}, at position {place + 1}; remove it"
+        )
 
 
 def parse_text(text: str, *, json_only: bool = False) -> dict[str, Any]:

@@ -6,11 +6,17 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-LABELS = st.text(
-    st.characters(blacklist_categories=["Cs", "Cc"], blacklist_characters="\ufeff") | st.sampled_from(',;"|\n'),
-    min_size=1,
-    max_size=6,
-).map(str.strip)
+from microdata import invisible_character
+
+LABELS = (
+    st.text(
+        st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"]) | st.sampled_from(',;"|'),
+        min_size=1,
+        max_size=6,
+    )
+    .map(str.strip)
+    .filter(lambda label: invisible_character(label) is None)
+)
 
 
 @st.composite
