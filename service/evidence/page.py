@@ -13,7 +13,7 @@ from microdata import DataError
 from service.evidence.checking import Check
 from service.evidence.filing import kind_of
 from service.report import Linked, Timing, linked_sentence, timing_sentence
-from service.report.figures import card, facts, number, parts, percent
+from service.report.figures import card, facts, isolate, isolated, number, parts, percent
 from service.report.page import attacks_card, group, page, tried_card, verdict_block
 from service.report.sections import Exposed, Rejected, Trial
 from service.report.verdict import FAR, Line, Mark, Verdict, gain, named, rejected_lines, worst_attack
@@ -39,11 +39,11 @@ def evidence_html(evidence: Mapping[str, Any], checks: Sequence[Check] | None = 
 
 def _page(evidence: Mapping[str, Any], checks: Sequence[Check] | None) -> str:
     filed = evidence["parts"]
-    title = f"Evidence: {filed['policy'].get('name')}"
+    title = f"Evidence: {isolate(str(filed['policy'].get('name')))}"
     made = filed["made"]
-    who = f"made {made.get('at')} by {made.get('by')}, Portcullis {made.get('portcullis')}"
+    who = f"made {made.get('at')} by {isolate(str(made.get('by')))}, Portcullis {made.get('portcullis')}"
     how = f"Of {_KINDS[kind_of(evidence)]}; {who}."
-    head = Markup("<header><h1>{}</h1><p>{}</p></header>").format(title, how)
+    head = Markup("<header><h1>{}</h1><p>{}</p></header>").format(isolated(title), isolated(how))
     cards = group("cards", _cards(evidence, checks))
     return page(title, str(head) + verdict_block(_verdict(evidence, checks)) + cards)
 

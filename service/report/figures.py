@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 _COLORS = ("one", "two")
 
@@ -57,13 +57,23 @@ def place(share: float) -> str:
     return f"{100 * min(max(share, 0.0), 1.0):.2f}%"
 
 
+def isolate(name: str) -> str:
+    """Return a name for a sentence, so that text of another direction in it does not reorder the numbers around it."""
+    return f"\u2068{name}\u2069"
+
+
+def isolated(sentence: str) -> Markup:
+    """Return a sentence as markup, with an element around each isolated name."""
+    return Markup(str(escape(sentence)).replace("\u2068", "<bdi>").replace("\u2069", "</bdi>"))  # noqa: S704 - escaped
+
+
 @cache
 def parts() -> Any:
     """The macros of `parts.html.jinja`."""
     environment = Environment(
         loader=PackageLoader("service.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=False
     )
-    environment.filters |= {"percent": percent, "number": number, "place": place}
+    environment.filters |= {"percent": percent, "number": number, "place": place, "isolated": isolated}
     environment.globals["br"] = Markup("<br>")
     return environment.get_template("parts.html.jinja").module
 

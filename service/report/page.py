@@ -17,6 +17,7 @@ from service.report.figures import (
     card,
     facts,
     histogram,
+    isolate,
     number,
     parts,
     percent,
@@ -50,7 +51,7 @@ from service.report.verdict import Verdict, best_raise, named, raise_sentence, t
 
 def report_html(report: TableReport) -> str:
     """The page of one anonymized table."""
-    title = f"Report: {report.name}" if report.name else "Report"
+    title = f"Report: {isolate(report.name)}" if report.name else "Report"
     cards = [
         columns_card(report.loss, report.utility),
         *([spreads_card(report.columns)] if report.columns else []),
@@ -249,7 +250,7 @@ def learnt_card(learnt: list[Learnt]) -> str:
             Bar(f"{one.attribute}, by guessing", (one.baseline,) * 2),
         )
     ]
-    without = "".join(f" {_capital(one.attribute)}: {one.missing}." for one in learnt if one.missing)
+    without = "".join(f" {isolate(_capital(one.attribute))}: {one.missing}." for one in learnt if one.missing)
     return card(
         "What a model can learn",
         "A decision tree learnt each attribute from the quasi-identifiers of half of the persons. So often it is right "
@@ -352,7 +353,7 @@ def sensitive_card(one: Distribution) -> str:
     """A sensitive attribute overall and in the worst class."""
     top = max((max(value.table, value.worst) for value in one.values), default=1.0) or 1.0
     return card(
-        f"Sensitive: {one.attribute}",
+        f"Sensitive: {isolate(one.attribute)}",
         f"All rows against the class that is farthest from them: {number(one.rows)} rows, earth mover's distance "
         f"{number(one.distance)}.",
         bars(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from service.report.figures import Bar, bars, card, histogram, number, percent, tile
+from service.report.figures import Bar, bars, card, histogram, isolate, number, percent, tile
 from service.report.page import (
     NO_SINGLE_ONE,
     SEEN,
@@ -25,7 +25,7 @@ from service.report.verdict import replay_verdict
 
 def replay_html(report: ReplayReport) -> str:
     """The page of one replay."""
-    title = f"Replay: {report.name}"
+    title = f"Replay: {isolate(report.name)}"
     points = report.loss_over_time
     cards = [
         *([columns_card(report), spreads_card(report.columns)] if report.columns else []),

@@ -5,11 +5,11 @@ Made from a report and nothing else, so that reports of earlier versions have on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from service.report.figures import number, percent
+from service.report.figures import isolate, number, percent
 from service.report.replay_sections import ReplayReport
 from service.report.sections import AttributeLoss, CountsBeside, Exposed, Loss, Rejected, Result, TableReport, Trial
 
@@ -107,19 +107,19 @@ def worst_attack(attacks: Sequence[Exposed]) -> Exposed | None:
 
 def named(attack: Exposed) -> str:
     """An attack for people."""
-    return f"{attack.attack} of {attack.attribute}" if attack.attribute else attack.attack
+    return f"{attack.attack} of {isolate(attack.attribute)}" if attack.attribute else attack.attack
 
 
 def rejected_lines(rejected: Rejected, given: int, what: str) -> Iterator[Line]:
     """Rows that fail validation, and the fields that cost them."""
     if rejected.rows:
         mark: Mark = "look" if rejected.is_notable else "good"
-        yield Line(mark, "Rejected", rejected_sentence(rejected, given, what))
+        yield Line(mark, "Rejected", rejected_sentence(rejected, given, what, shown=isolate))
 
 
-def rejected_sentence(rejected: Rejected, given: int, what: str) -> str:
-    """How many of the given rows or events were rejected, and which fields cost them."""
-    fields = ", ".join(f"{name} {number(rows)}" for name, rows in rejected.fields)
+def rejected_sentence(rejected: Rejected, given: int, what: str, *, shown: Callable[[str], str] = str) -> str:
+    """How many of the given rows or events were rejected, and which fields cost them; `shown` is used for each name."""
+    fields = ", ".join(f"{shown(name)} {number(rows)}" for name, rows in rejected.fields)
     return (
         f"{number(rejected.rows)} of {number(given)} {what} ({percent(rejected.share)}) were rejected and are not "
         f"published{f'; by field: {fields}' if fields else ''}. The policy warns above {percent(rejected.warn_above)}."
@@ -147,7 +147,7 @@ def _controlled(tried: Sequence[Trial]) -> Iterator[Line]:
     """An attack that surely gets far because somebody is in the table."""
     worst = max(tried, key=lambda one: one.risk_low, default=None)
     if worst is not None and worst.risk_low > FAR:
-        name = f"{worst.attack} of {worst.attribute}" if worst.attribute else worst.attack
+        name = f"{worst.attack} of {isolate(worst.attribute)}" if worst.attribute else worst.attack
         got = (
             f"{name}: being in the table adds {percent(worst.risk)} of what is left to get, {percent(worst.risk_low)} "
             "at least."
@@ -161,7 +161,7 @@ def _counts(found: Sequence[CountsBeside]) -> Iterator[Line]:
     if worst is not None:
         wrong = f"; as many as {percent(worst.wrong)} seem certain and are not" if worst.wrong else ""
         got = (
-            f"with them, {worst.attribute} is as good as certain for {percent(worst.certain)} of the rows "
+            f"with them, {isolate(worst.attribute)} is as good as certain for {percent(worst.certain)} of the rows "
             f"({percent(worst.certain_alone)} without{wrong}), and {percent(worst.guessed)} are guessed right "
             f"({percent(worst.guessed_alone)} without)."
         )
@@ -178,7 +178,7 @@ def _lost(report: TableReport) -> Line:
     most = max(report.loss.attributes, key=lambda one: one.loss, default=None)
     said = [f"{percent(report.loss.mean)} of the detail"]
     if most is not None:
-        said[0] += f", most in {most.name} ({percent(most.loss)})"
+        said[0] += f", most in {isolate(most.name)} ({percent(most.loss)})"
     suppressed = f"{number(rows.suppressed)} of {number(rows.given)} rows are suppressed"
     said.append(suppressed if rows.suppressed else "no row is suppressed")
     if error is not None:
@@ -206,7 +206,7 @@ def _changes(report: TableReport, worst: Exposed | None) -> Iterator[str]:
         yield f"{raise_sentence(best, report.loss.risk or 0.0)}."
     for one in report.loss.attributes:
         if one.loss >= NEARLY_WHOLE:
-            yield f"{one.name} tells hardly anything any more: without it, others could be finer."
+            yield f"{isolate(one.name)} tells hardly anything any more: without it, others could be finer."
     if report.rows.suppressed_share > MUCH_SUPPRESSED:
         yield "Suppressed rows would stay with coarser columns, fewer of them, or a smaller k."
 
@@ -228,7 +228,8 @@ def best_raise(loss: Loss) -> AttributeLoss | None:
 def raise_sentence(one: AttributeLoss, now: float) -> str:
     """What one level more in a column would do."""
     assert one.higher is not None
-    return f"Generalizing {one.name} one level more would {_by(one.higher.risk / now)} and cost {one.higher.cost:.2g}"
+    would = f"{_by(one.higher.risk / now)} and cost {one.higher.cost:.2g}"
+    return f"Generalizing {isolate(one.name)} one level more would {would}"
 
 
 def _by(ratio: float) -> str:
@@ -296,4 +297,4 @@ def _changes_of_stream(report: ReplayReport) -> Iterator[str]:
         yield "A longer delay or fewer quasi-identifiers would leave more detail."
     for one in report.columns:
         if one.loss >= NEARLY_WHOLE:
-            yield f"{one.name} tells hardly anything any more: without it, others could be finer."
+            yield f"{isolate(one.name)} tells hardly anything any more: without it, others could be finer."

@@ -21,6 +21,7 @@ from service.report.verdict import table_verdict
 from static_algos import Mondrian
 from tests.service.cli.cli_world import MARK, POLICY, table_text
 from tests.service.kinds.ratings.test_ratings_kind import SURVEY, small
+from tests.service.pages import text_without_isolation
 
 DROP = "table: {on_refused: drop}\n"
 COUNTED = {"given": 80, "rejected": 22}
@@ -80,7 +81,10 @@ def test_a_table_of_which_a_quarter_is_rejected(portcullis: Any, spoiled_shop: P
     assert "Look at this before you publish" in page
     assert "no row is left out" not in page
     assert "of 80" in page
-    assert "22 of 80 rows (27.5 %) were rejected and are not published; by field: city 20, age 2, item 1" in page
+    assert (
+        "22 of 80 rows (27.5 %) were rejected and are not published; by field: city 20, age 2, item 1"
+        in text_without_isolation(page)
+    )
 
 
 def test_evidence_counts_them_and_its_verification_compares(portcullis: Any, spoiled_shop: Path) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from service.kinds.ratings.report import Attack, Counts, GroupSizes, KeptItems, RatingsReport, UtilityFigures
-from service.report.figures import Bar, bars, card, facts, histogram, number, percent, tile
+from service.report.figures import Bar, bars, card, facts, histogram, isolate, number, percent, tile
 from service.report.page import details_card, group, header, page, rejected_card, results_card, verdict_block
 from service.report.verdict import Verdict, guarantee_line, rejected_lines
 
 
 def report_html(report: RatingsReport) -> str:
     """The page."""
-    title = f"Ratings: {report.name}"
+    title = f"Ratings: {isolate(report.name)}"
     cards = [
         results_card(report.results),
         counts_card(report.counts),

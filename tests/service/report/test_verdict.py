@@ -6,6 +6,7 @@ import pytest
 from service.report import ReplayReport, TableReport, replay_html, report_html, verdict
 from service.report.sections import AttributeLoss, CountsBeside, Exposed, Higher, Loss, Rejected, Rejection, Trial
 from service.report.verdict import gain, replay_verdict, table_verdict, worst_attack
+from tests.service.pages import text_without_isolation
 from tests.service.report.test_report import anonymized, made
 
 
@@ -60,7 +61,7 @@ def test_the_worst_attack_is_the_one_that_gains_most(report: Any) -> None:
     assert gain(attacks[0]) == pytest.approx(0.02 / 0.12)
     found = table_verdict(report.model_copy(update={"attacks": attacks}))
     assert found.mark == "look"
-    assert "homogeneity of illness: 30 %" in lines(found)["Worst attack"].answer
+    assert "homogeneity of illness: 30 %" in text_without_isolation(lines(found)["Worst attack"].answer)
     assert "ask for several values in each class" in lines(found)["To change"].answer
     assert worst_attack([]) is None
 
@@ -106,10 +107,10 @@ def test_the_column_that_lowers_the_risk_most_for_its_cost_is_named(report: Any)
         column("city", None, loss=0.95),
     ]
     loss = Loss(mean=0.3, risk=0.1, weighted_discernibility=0.1, attributes=columns)
-    changed = lines(table_verdict(report.model_copy(update={"loss": loss})))["To change"].answer
+    changed = text_without_isolation(lines(table_verdict(report.model_copy(update={"loss": loss})))["To change"].answer)
     assert "Generalizing postcode one level more would halve the risk and cost 0.02." in changed
     assert "city tells hardly anything any more" in changed
-    assert "Generalizing postcode" in report_html(report.model_copy(update={"loss": loss}))
+    assert "Generalizing <bdi>postcode</bdi>" in report_html(report.model_copy(update={"loss": loss}))
 
 
 def test_reports_of_earlier_versions_have_one(report: Any) -> None:
@@ -143,14 +144,14 @@ def test_rejected_rows_turn_it_amber_above_the_share_of_the_policy(report: Any) 
 
 def test_rejected_rows_are_told_with_the_columns_that_cost_them(report: Any) -> None:
     whole = with_rejected(report, 400)
-    answer = lines(table_verdict(whole))["Rejected"].answer
+    answer = text_without_isolation(lines(table_verdict(whole))["Rejected"].answer)
     assert answer == (
         "400 of 800 rows (50 %) were rejected and are not published; by field: city 400, age 100. "
         "The policy warns above 1 %."
     )
     assert "in the policy: city, age" in lines(table_verdict(whole))["To change"].answer
     page = report_html(whole)
-    assert answer in page
+    assert answer in text_without_isolation(page)
     assert "of 800" in page
     assert "no row is left out" not in page
     assert "no row is suppressed" in page
@@ -217,5 +218,16 @@ def test_streams_have_one_too() -> None:
     assert "none adds anything by itself" in replay_html(replayed(columns=[{**wide, "risk": 0.0}]))
     page = replay_html(replayed(columns=[wide]))
     assert "none adds anything by itself" not in page
-    assert "city tells hardly anything any more" in page
+    assert "<bdi>city</bdi> tells hardly anything any more" in page
     assert "Columns before and after" in page
+
+
+def test_names_of_another_direction_are_isolated_and_markup_is_escaped(report: Any) -> None:
+    """Between a name in Hebrew and a number nothing else keeps the digits in their order."""
+    named = report.model_copy(update={"name": "a<script>"})
+    attribute = report.loss.attributes[0].model_copy(update={"name": "גיל", "loss": 0.95})
+    loss = report.loss.model_copy(update={"attributes": [attribute, *report.loss.attributes[1:]]})
+    page = report_html(named.model_copy(update={"loss": loss}))
+    assert "most in <bdi>גיל</bdi> (95 %)" in page
+    assert "<bdi>גיל</bdi></th>" in page
+    assert "Report: <bdi>a&lt;script&gt;</bdi></h1>" in page

@@ -166,7 +166,7 @@ def test_the_report_says_what_was_lost_and_what_an_attacker_gets(tmp_path: Path)
     assert all(one.after.hit <= 1 / 5 for one in report.attacks)
     text = report.model_dump_json()
     page = report_page(text)
-    assert "Ratings: survey" in page
+    assert "Ratings: <bdi>survey</bdi>" in page
     persons = {line.split(",")[0] for line in table.read_text().splitlines()[1:]}
     assert not persons & set(page.replace(">", " ").replace("<", " ").split()), "nobody is named"
     assert result.warnings == ()
