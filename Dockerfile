@@ -27,7 +27,7 @@ USER 10001:10001
 # 8080: API and console; 9400: status and metrics of a worker.
 EXPOSE 8080 9400
 # A first start compiles the kernels before the worker joins its group, which may take minutes on a small machine.
-HEALTHCHECK --interval=10s --timeout=5s --start-period=300s --retries=3 \
+HEALTHCHECK --interval=5s --timeout=5s --start-period=300s --retries=3 \
     CMD ["python", "-c", "import os, urllib.request; urllib.request.urlopen(os.environ['HEALTH_URL'], timeout=4)"]
 ENTRYPOINT ["portcullis"]
 CMD ["--help"]

@@ -85,6 +85,20 @@ def test_our_containers_need_no_rights_and_write_to_volumes_only() -> None:
     written = json.loads(re.search(r"^VOLUME (.*)$", dockerfile, re.MULTILINE)[1])  # type: ignore[index]
     mounted = {volume.split(":")[1] for volume in SERVICES["api"]["volumes"]}
     assert mounted == set(written)
+    shared = {volume.split(":")[0] for volume in SERVICES["api"]["volumes"]} & {
+        volume.split(":")[0] for volume in SERVICES["worker"]["volumes"]
+    }
+    assert not shared, "the API cannot write to what the worker runs"
+
+
+def test_each_container_is_limited_and_has_no_rights() -> None:
+    for name, service in SERVICES.items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert service["mem_limit"], name
+        assert service["pids_limit"], name
+    writable = {name for name, service in SERVICES.items() if not service.get("read_only")}
+    assert writable == {"kafka", "topics", "registry", "grafana"}, "these write to their own file systems"
 
 
 def test_the_kafka_that_is_deployed_is_the_kafka_that_is_tested() -> None:
@@ -135,6 +149,7 @@ FIRES = {
     "PortcullisNothingAssigned": {"portcullis_assigned_partitions": "0+0x30"},
     "PortcullisLagging": {"portcullis_lag": "100000+9000x30"},
     "PortcullisThinPartition": {"portcullis_thin_partitions": "1+0x30"},
+    "PortcullisRejectingInput": {"portcullis_rejecting_partitions": "1+0x30"},
     "PortcullisSuppressing": {
         "portcullis_events_suppressed_total": "0+2x30",
         "portcullis_events_taken_total": "0+99x30",
@@ -149,6 +164,7 @@ CALM = {
     "portcullis_assigned_partitions": "2+0x30",
     "portcullis_lag": "200000-100x30",
     "portcullis_thin_partitions": "0+0x30",
+    "portcullis_rejecting_partitions": "0+0x30",
     "portcullis_events_suppressed_total": "0+1x30",
     "portcullis_events_refused_total": "0+1x30",
     "portcullis_events_taken_total": "0+200x30",

@@ -19,7 +19,6 @@ from service.cli.output import say
 from service.exit_status import INTERNAL
 from service.ports import address_of, listening
 
-_KEEP_ALIVE_SECONDS = 30
 _M_ARENA_MAX = -8
 """The parameter's number in glibc's malloc.h."""
 
@@ -58,7 +57,6 @@ def _run(settings: ServiceSettings, sockets: list[socket.socket]) -> None:
         log_config=None,
         access_log=False,  # addresses of requests hold what users write; the metrics count them
         server_header=False,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=5,
         ssl_certfile=settings.tls_certificate,
         ssl_keyfile=settings.tls_key,
