@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from microdata import InfeasibleError, Publication, Published, Table, means, published_of, table_loss
 from privacy.model import Groups, Model
-from privacy.outsider import match, published_groups
+from privacy.outsider import count_surplus, match, published_groups, value_codes
 from privacy.over_time import Sightings, candidates
 from privacy.passing import PassingModel
 
@@ -200,8 +200,9 @@ def _not_linked(sensitive: NDArray[np.int32], published: Published, together: ND
     """How many rows have another class than the first of their link, or sensitive values that its rows do not have."""
     starts = np.searchsorted(together, together)
     other = int((published.classes != published.classes[starts]).sum())
-    one, two = (values[np.lexsort((*values.T, together))] for values in (sensitive, published.sensitive))
-    return other + int((one != two).any(axis=1).sum())
+    linked, shown = value_codes(sensitive, published.sensitive)
+    links = together * (int(max(linked.max(initial=0), shown.max(initial=0))) + 1)
+    return other + count_surplus(links + shown, links + linked)
 
 
 def _refuse_passing(models: Iterable[Model]) -> None:
@@ -239,7 +240,7 @@ def _audit_publication(original: Table, publication: Publication, models: Iterab
     # However the classes are shown, a row belongs into the box of its class.
     published = published_of(replace(publication, show="interval"))
     outside = ~published.boxes.cover(original.quasi[classes >= 0], published.classes)
-    faults = [*_undeclared(published), *_uncovered(int(outside.sum()))]
+    faults = _uncovered(int(outside.sum()))
     return _summary(models, groups, faults, published, persons="exact", original=original)
 
 

@@ -44,9 +44,8 @@ def published_groups(published: Published, references: Sequence[NDArray[np.int64
 
 def match(original: Table, published: Published) -> Match:
     """Compare the rows of a published table with the original rows that its boxes cover."""
-    own, others = _contents(original.sensitive, published.sensitive)
-    size = int(max(own.max(initial=-1), others.max(initial=-1))) + 1
-    surplus = int(np.maximum(np.bincount(others, minlength=size) - np.bincount(own, minlength=size), 0).sum())
+    own, others = value_codes(original.sensitive, published.sensitive)
+    surplus = count_surplus(others, own)
     if published.show == "mean":
         return _anywhere(original, published, surplus)
     count = len(published.boxes)
@@ -72,6 +71,13 @@ def match(original: Table, published: Published) -> Match:
     return Match(unplaced, surplus, fewest, most, np.minimum(possible + unplaced, rows))
 
 
+def count_surplus(shown: NDArray[np.int64], known: NDArray[np.int64]) -> int:
+    """Return how many of the shown codes are left over when each known code explains one of them."""
+    codes, index = np.unique(np.concatenate([known, shown]), return_inverse=True)
+    counts = [np.bincount(part, minlength=len(codes)) for part in (index[: len(known)], index[len(known) :])]
+    return int(np.maximum(counts[1] - counts[0], 0).sum())
+
+
 def _anywhere(original: Table, published: Published, surplus: int) -> Match:
     """The same for means, which do not say where the rows of a class are: they may be those of whoever has most."""
     rows = np.bincount(published.classes, minlength=len(published.boxes))
@@ -81,7 +87,7 @@ def _anywhere(original: Table, published: Published, surplus: int) -> Match:
     return Match(np.zeros_like(rows), surplus, fewest, most, np.minimum(len(each), rows))
 
 
-def _contents(own: NDArray[np.int32], others: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def value_codes(own: NDArray[np.int32], others: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """One code per combination of sensitive values, the same in both tables."""
     rows = np.concatenate([own, others]).astype(np.int64)
     codes = np.zeros(len(rows), np.int64)
