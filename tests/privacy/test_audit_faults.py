@@ -197,6 +197,25 @@ def test_a_row_that_nothing_explains_may_be_about_anybody() -> None:
     assert (found.most_persons.tolist(), found.unplaced.tolist()) == ([4, 3], [1, 0])
 
 
+def test_only_persons_with_a_row_of_the_published_values_can_be_meant() -> None:
+    """In the box are rows of five persons; some of them have other values, or the values of the other class."""
+    table = table_of(
+        [1, 2, 2, 3, 4, 5, 6, 7], ages=[0] * 5 + [9] * 3, sexes=[0] * 8, illness=[0, 0, 0, 1, 2, 2, 2, 1], pay=[0] * 8
+    )
+    published = published_of(Publication.of(table, np.array([1, 1, 1, -1, -1, 0, 0, -1])))
+    found = match(table, published)
+    order = np.argsort(published.boxes.lo[:, 0])
+    assert found.most_persons[order].tolist() == [2, 2]
+    assert found.fewest_persons[order].tolist() == [2, 2]
+
+
+def test_the_fewest_persons_are_rounded_up() -> None:
+    """Three rows of two persons, each of whom has two rows in the box, are about both of them."""
+    table = table_of([1, 1, 2, 2, 5, 6, 7, 8], ages=[0] * 4 + [9] * 4, illness=[0] * 8, pay=[0] * 8)
+    published = published_of(Publication.of(table, np.array([0, 0, 0, -1, 1, 1, 1, 1])))
+    assert match(table, published).fewest_persons.tolist() == [2, 4]
+
+
 def test_means_are_about_no_more_persons_than_there_are() -> None:
     few = table_of([0, 0, 0, 0, 1, 1, 1, 1])
     found = match(few, published_of(Publication.of(few, CLASSES, show="mean")))

@@ -124,3 +124,51 @@ def test_a_file_cannot_be_audited_for_it() -> None:
     whole = Publication.of(table, np.zeros(20, np.int64))
     with pytest.raises(InfeasibleError, match="does not show whose rows"):
         audit(table, whole, [KOverTime(2)])
+
+
+def seen_of(*events: tuple[int, int, float, float]) -> Sightings:
+    positions, persons, ages, pays = zip(*events, strict=True)
+    return Sightings(np.array(positions), np.array(persons), np.column_stack([ages, pays]).astype(float))
+
+
+def possible(seen: Sightings, position: int, low: float = 0, high: float = 9) -> int:
+    """How many persons may be person 1, of whom one row is published with this box."""
+    box = np.full((1, 2), float(low)), np.full((1, 2), float(high))
+    _, left = candidates(seen, np.array([position]), np.array([1]), *box)
+    return int(left[0])
+
+
+def test_events_before_the_first_readable_one_of_a_person_do_not_count() -> None:
+    """Person 2 is seen at 5 for the first time after an event of which one value could not be read."""
+    seen = seen_of((0, 1, 5, 5), (1, 2, np.nan, 5), (10, 1, 5, 5), (12, 2, 5, 5))
+    assert possible(seen, 10) == 2
+
+
+def test_a_person_is_no_candidate_from_an_unreadable_event_until_the_next_one() -> None:
+    seen = seen_of((0, 1, 5, 5), (1, 2, 5, 5), (3, 2, 5, np.nan), (6, 2, 5, 5), (8, 1, 5, 5))
+    assert [possible(seen, position) for position in (2, 3, 5, 6)] == [2, 1, 1, 2]
+
+
+def test_a_record_takes_all_batches_and_every_column_that_changes() -> None:
+    """Person 2 leaves the box in the second column alone."""
+    record = Record()
+    for events in (((0, 1, 5.0, 5.0), (1, 2, 5.0, 5.0)), ((2, 2, 5.0, 50.0),), ((3, 1, 5.0, 5.0),)):
+        positions, persons, *values = zip(*events, strict=True)
+        record.take(np.array(positions), np.array(persons), np.column_stack(values))
+    lo, hi = np.zeros((2, 2)), np.full((2, 2), 9.0)
+    record.publish(np.array([0, 3]), np.array([1, 1]), lo, hi)
+    assert [found.tolist() for found in record.linked()] == [[1], [1]]
+    assert [found.tolist() for found in record.linked(first=True)] == [[1], [2]]
+
+
+def test_a_box_without_one_before_it_inherits_nothing_from_another_one() -> None:
+    """As many boxes are known as there is room for, and the last of them needs no further values."""
+    lineages = Lineages(ILL)
+    count = lineages._boxes.room
+    ids, none = np.arange(1, count + 1, dtype=np.uint64), np.zeros(count, np.uint64)
+    lineages.add(ids, none, np.arange(count), np.zeros((count, 1), np.int32))
+    assert lineages._boxes.room == count
+    lineages.hold(ids[-1:])
+    lineages.add(ids[:1], none[:1], np.array([0]), np.array([[1]], np.int32))
+    three = np.array([3])
+    assert DistinctDiversity(2).achieved(lineages.groups(ids[:1], three, three)).tolist() == [2]

@@ -144,3 +144,25 @@ def test_rows_on_the_edges_of_boxes_count_on_both_sides_and_cost_no_more_than_a_
             np.concatenate([box[1], above[1]]),
         )
         assert ZAnonymity(2, 10).company(passing).tolist()[0] == found
+
+
+def alone_at(passing: Any, row: int) -> Any:
+    """The same rows; this one is published, with the box from 0 to 9."""
+    box = np.zeros((1, 2)), np.full((1, 2), 9.0)
+    return Passing(passing.positions, passing.times, passing.persons, passing.quasi, np.array([row]), *box)
+
+
+def test_a_window_has_as_many_positions_and_seconds_as_it_says() -> None:
+    rows = Passing(
+        positions=np.array([10, 11, 12, 13]),
+        times=np.array([0.0, 1.0, 2.0, 3.0]),
+        persons=np.array([1, 9, 9, 9]),
+        quasi=np.full((4, 2), 5.0),
+        own=np.empty(0, np.int64),
+        lo=np.empty((0, 2)),
+        hi=np.empty((0, 2)),
+    )
+    last = alone_at(rows, 3)
+    assert [int(ZAnonymity(2, tuples).company(last)[0]) for tuples in (3, 4)] == [1, 2]
+    assert [int(ZAnonymity(2, 10, seconds).company(last)[0]) for seconds in (3.0, 3.5)] == [1, 2]
+    assert int(ZAnonymity(1, 10).company(last)[0]) == 1, "no more than z are counted"
