@@ -150,7 +150,7 @@ class State:
                 else None,
                 totals=head["totals"],
             )
-        except (KeyError, TypeError, ValueError, msgspec.ValidationError):
+        except (AttributeError, KeyError, TypeError, ValueError, msgspec.ValidationError):
             raise DataError("a state record is incomplete") from None
 
 

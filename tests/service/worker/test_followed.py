@@ -80,6 +80,43 @@ def test_two_rows_of_one_release_are_tied_together() -> None:
     assert made.refused(leaving((1, 14, 20), (2, 10, 14))).tolist() == [False, True], "together one is left"
 
 
+def test_candidates_must_lie_in_all_boxes_of_a_release_and_of_those_before() -> None:
+    """Person 2 lies in the first box alone, person 3 in the second one alone, person 1 in both."""
+    rows = ((1, 2, 10.0), (2, 1, 15.0), (3, 1, 15.0))
+    first, second = (2, 10, 15), (3, 15, 20)
+    made = followed(2, *rows)
+    assert made.refused(leaving(first)).tolist() == [False]
+    assert made.refused(leaving(second)).tolist() == [False]
+    assert made.refused(leaving(first, second)).tolist() == [False, True]
+    made.passed(leaving(first), batch(), np.array([3]))
+    assert made.refused(leaving(second)).tolist() == [True]
+    assert (made.rows, made.least) == (1, 2)
+    made.passed(leaving(second), batch(), np.empty(0, np.int64))
+    assert (made.rows, made.least) == (2, 1)
+
+
+def test_a_person_who_came_after_a_row_had_their_first_values_at_the_time_of_the_row() -> None:
+    """Person 7 comes in a later cycle, near person 1, and moves away before the row is published."""
+    made = followed(2, (1, 1, 10.0))
+    made._engine.new = [7]  # type: ignore[attr-defined]
+    made.passed(leaving(), batch((2, 7, 12.0), (3, 7, 90.0)), np.array([1]))
+    assert made.refused(leaving((1, 10, 13))).tolist() == [False]
+    assert made.refused(leaving((1, 10, 11))).tolist() == [True]
+
+
+def test_a_new_person_outside_of_the_common_box_is_no_candidate_in_a_wider_one() -> None:
+    rows = ((1, 1, 10.0), (2, 8, 40.0), (3, 1, 10.0))
+    assert followed(3, *rows, new=[8]).refused(leaving((3, 10, 90))).tolist() == [False], "1, 2 and 3"
+    assert followed(4, *rows, new=[8]).refused(leaving((3, 10, 90))).tolist() == [True]
+
+
+def test_the_fewest_candidates_of_all_persons_are_told() -> None:
+    made = followed(2, (1, 1, 10.0))
+    made.least = 1
+    made.passed(leaving((1, 10, 20)), batch(), np.empty(0, np.int64))
+    assert (made.rows, made.least) == (1, 1)
+
+
 def test_who_is_new_had_their_first_values_before(monkeypatch: pytest.MonkeyPatch) -> None:
     made = followed(4, (1, 1, 10.0), (2, 7, 12.0), (3, 8, 40.0), (4, 7, 90.0), (5, 1, 10.0), new=[7, 8])
     assert made.refused(leaving((1, 10, 20))).tolist() == [False], "1, 2, 3 and 7"

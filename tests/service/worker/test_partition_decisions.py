@@ -1,20 +1,24 @@
 """What a partition decides, owes and settles, and what a worker claims: each rule by itself, without a broker."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
 
 from microdata import GuaranteeError
-from service.kafka import GroupToken
+from service.kafka import AbortableError, GroupToken, Partition, RetriableError
+from service.worker.restoring import PartitionError
+from service.worker.state import State
 from stream_algos import Release
 from tests.service.worker import test_crashes
 from tests.service.worker.chunks import Chunks
 from tests.service.worker.test_at_most_once import Reusing, released, settle
 from tests.service.worker.test_crashes import Simulation
-from tests.service.worker.test_cycle import Hall, event
+from tests.service.worker.test_cycle import STATE, Hall, event
 
 
 def simulation_of(monkeypatch: pytest.MonkeyPatch, kind: Any, people: Any, **given: Any) -> Simulation:
@@ -264,4 +268,60 @@ def test_the_offset_names_the_state_that_was_written_with_it() -> None:
     (offset,) = hall.paper.committed_offsets.values()
     note = json.loads(offset.metadata)
     assert (offset.offset, note["state"], note["sequence"]) == (2, 2, 3)
+    hall.worker.close()
+
+
+def test_a_claim_encodes_its_state_before_it_opens_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    hall, encode = Hall(), State.encode
+    monkeypatch.setattr(State, "encode", lambda *given: hall.paper.calls.append(("encode",)) or encode(*given))
+    hall.cycle()
+    assert hall.names().index("encode") < hall.names().index("begin")
+    hall.worker.close()
+
+
+def test_dead_letters_have_the_rounded_time_of_their_commit() -> None:
+    """A time to the millisecond would tell when the rejected record came."""
+    hall = Hall()
+    hall.cycle()
+    hall.now += 0.789
+    hall.feed((None, b"poison"))
+    hall.cycle()
+    assert [call[1:] for call in hall.paper.calls if call[0] == "produce"] == [("dead", 1_000_000)]
+    assert len(hall.paper.logs[Partition("dead", 0)]) == 1
+    hall.worker.close()
+
+
+@pytest.mark.parametrize("call", ["produce", "wait", "flush", "commit"])
+def test_a_transaction_that_fails_is_aborted_at_once(call: str) -> None:
+    hall = Hall()
+    hall.cycle()
+    hall.feed(event(0, 0), event(1, 1), (None, b"poison"))
+    hall.paper.errors[call] = AbortableError("no room")
+    hall.cycle()
+    assert hall.names()[-1] == "abort"
+    assert hall.worker._owned.running == {}
+    hall.worker.close()
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [({"topic_id": UUID(int=8)}, "its id changed"), ({"partition": 1}, "is about raw/1")],
+)
+def test_a_stream_does_not_begin_where_a_state_of_something_else_has_ended(changes: Any, reason: str) -> None:
+    """The state came after this worker had looked, so only `begin` sees it."""
+    hall = Hall()
+    hall.cycle()
+    states = hall.paper.logs[Partition(STATE, 0)]
+    state = State.decode(states[-1][1])
+    states.append((b"0", replace(state, engine=None, origin=replace(state.origin, **changes)).encode()))
+    with pytest.raises(PartitionError, match=reason):
+        hall.worker._connections.restorer.begin(test_crashes.PLACE)
+    hall.worker.close()
+
+
+def test_a_stream_does_not_begin_where_it_is_under_way_by_now() -> None:
+    hall = Hall()
+    hall.cycle()
+    with pytest.raises(RetriableError, match="taken over meanwhile"):
+        hall.worker._connections.restorer.begin(test_crashes.PLACE)
     hall.worker.close()
