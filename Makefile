@@ -10,7 +10,7 @@ COVERAGE ?= yes
 # Tests start hundreds of processes: without compiled modules each would compile them all again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test lint kernels unit suite quick soak bench docs kafka registry release clean
+.PHONY: help run test lint kernels unit suite quick soak mutants mutants-ci bench docs kafka registry release clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -63,6 +63,12 @@ soak: $(READY)  ## the long runs, and the property tests with new examples
 	@$(BIN)/python -m pytest -m soak --timeout 0
 	@echo "==> pytest, properties with new examples"
 	@$(BIN)/python -m pytest -m "hypothesis and not soak" --hypothesis-profile new -n auto --dist loadgroup
+
+mutants: $(READY)  ## break gate, audit, models, engines and worker on purpose, and report what no test notices
+	@$(BIN)/python -m tests.mutation.run
+
+mutants-ci: $(READY)  ## the same for the files that decide what is published, within five minutes on two cores
+	@$(BIN)/python -m tests.mutation.run --quick
 
 bench: $(READY)  ## every benchmark, small, within 20 minutes; writes docs/numbers.md
 	@$(BIN)/python -m load_tests.bench
