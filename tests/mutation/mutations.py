@@ -453,6 +453,8 @@ LIKENESS = Target(
             "q < bound * (1 - SLACK)",
             equivalent="The bound is irrational unless p is 1; then q <= 1 = p, which within(0) accepts.",
         ),
+        M("Shares.within_logarithm", "1 - SLACK", "1 + SLACK"),
+        M("Shares.within_logarithm", "bound * (1 - SLACK)", "bound"),
         M("Shares.within_logarithm", " | self.within(0)", ""),
         M("BetaLikeness._holds", 'if self.kind == "enhanced":\n            holds &= shares.within_logarithm()', "pass"),
         M("BetaLikeness._holds", "holds &=", "holds |="),

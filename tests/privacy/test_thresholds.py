@@ -1,6 +1,7 @@
 """Models at their thresholds: what is exactly at the bound, and what misses it by less than a float can tell."""
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from privacy import (
 )
 from privacy.diversity import EXACT_ENTROPY_ROWS
 from privacy.feasible import check_able
+from privacy.likeness import Shares
 from privacy.model import Histogram
 from tests.privacy.privacy_worlds import counted
 
@@ -106,6 +108,17 @@ def test_closeness_compares_with_the_reference() -> None:
     groups = counted(PAIR, [8, 8], [2, 2], [3, 1])
     assert TCloseness(0.2).holds(groups).tolist() == [True, False]
     assert TCloseness(0.25).holds(groups).tolist() == [True, True]
+
+
+def test_a_share_above_the_logarithmic_bound_is_refused_by_however_little() -> None:
+    """Half of the table has a value; a class may have it with the share (1 + ln 2) / 2, which no float is exactly."""
+    bound = (1 + Decimal(2).ln()) / 2
+    rows = [10**power for power in range(13, 19)]
+    above = np.array([int(bound * count) + 1 for count in rows])
+    below = np.array([int(bound * count * (1 - Decimal("1e-11"))) for count in rows])
+    for inside, holds in ((above, False), (below, True)):
+        shares = Shares(inside, np.ones(len(rows), np.int64), np.array(rows), 2)
+        assert shares.within_logarithm().tolist() == [holds] * len(rows)
 
 
 class TestRanges:
