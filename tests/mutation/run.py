@@ -8,21 +8,23 @@ survives that is not declared equivalent, or if one that is declared equivalent 
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
+import py_compile
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from tests.mutation.mutation import Mutation, Target
 from tests.mutation.mutations import QUICK, TARGETS
@@ -32,7 +34,7 @@ BASELINE_SECONDS = 900.0
 """How long the tests may take without a mutation, when kernels may have to be compiled."""
 SLOWER, MORE_SECONDS = 3.0, 20.0
 """With a mutation, tests may take so many times as long as without one, and some seconds; more is a timeout."""
-PASSED, FAILED = 0, 1
+PASSED = 0
 Result: TypeAlias = Literal["killed", "timeout", "survived", "equivalent", "not equivalent"]
 
 
@@ -44,10 +46,21 @@ class Job:
     mutation: Mutation | None
 
 
+class Ended(NamedTuple):
+    """How the tests of a job ended."""
+
+    job: Job
+    status: int | None
+    """pytest's exit status; None after a timeout."""
+    seconds: float
+    output: str
+
+
 class Scratch(AbstractContextManager["Scratch"]):
     """A copy of the working tree with a process that runs tests in it."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, seconds: dict[tuple[tuple[str, ...], bool], float]) -> None:
+        """`seconds` says how long tests take without a mutation, for all copies."""
         self.root, self._output = place / "repository", place / "output"
         names = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -61,9 +74,12 @@ class Scratch(AbstractContextManager["Scratch"]):
             if (ROOT / name).is_file():
                 (self.root / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, self.root / name)
-        variables = {**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
-        self._seconds: dict[tuple[tuple[str, ...], bool], float] = {}
-        """How long tests take without a mutation."""
+        # By default Python compares times in seconds, and would take the bytecode of a mutation for that of the source.
+        checked = py_compile.PycInvalidationMode.CHECKED_HASH
+        compileall.compile_dir(self.root, quiet=2, invalidation_mode=checked)
+        variables = {**os.environ, "PYTHONPATH": str(self.root)}
+        variables.pop("PYTHONDONTWRITEBYTECODE", None)
+        self._seconds = seconds
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.mutation.worker", str(self._output)],
             cwd=self.root,
@@ -89,7 +105,8 @@ class Scratch(AbstractContextManager["Scratch"]):
             key = job.target.tests, job.target.compiled
             seconds = SLOWER * self._seconds[key] + MORE_SECONDS if job.mutation else BASELINE_SECONDS
             status, took = self._ask(arguments=job.target.tests, compiled=job.target.compiled, seconds=seconds)
-            self._seconds.setdefault(key, took)
+            if job.mutation is None:
+                self._seconds[key] = took
             return status, took
         finally:
             file.write_text(source, encoding="utf-8")
@@ -111,44 +128,45 @@ def result_of(mutation: Mutation, status: int | None) -> Result:
     return "timeout" if status is None else "killed"
 
 
-def require_passing(targets: list[Target], scratches: list[Scratch]) -> None:
-    """Exit unless the tests of these targets pass without a mutation, in every scratch copy."""
-    distinct = {(target.tests, target.compiled): target for target in targets}
-    for place, target in enumerate(distinct.values(), 1):
-        print(f"without mutations {place}/{len(distinct)}: {' '.join(target.tests)}", flush=True)
-        with ThreadPoolExecutor(len(scratches)) as pool:
-            for scratch, (status, _) in pool.map(lambda one, of=target: (one, one.run(Job(of, None))), scratches):
-                if status != PASSED:
-                    sys.exit(f"The tests fail without a mutation. Repair them first:\n{scratch.output()}")
-
-
-def run(targets: list[Target], scratches: list[Scratch]) -> Iterator[tuple[Job, Result, float]]:
-    """Yield what becomes of every mutation."""
+def run_all(jobs: Sequence[Job], scratches: Sequence[Scratch]) -> Iterator[Ended]:
+    """Yield how each job ended, in their order; each scratch copy runs one at a time."""
     free = SimpleQueue[Scratch]()
     for scratch in scratches:
         free.put(scratch)
 
-    def one(job: Job) -> tuple[Job, Result, float]:
+    def one(job: Job) -> Ended:
         scratch = free.get()
         try:
-            assert job.mutation is not None
             status, seconds = scratch.run(job)
-            if status not in {PASSED, FAILED, None}:  # an import that fails is noticed too; anything else is our fault
-                print(scratch.output(), flush=True)
-            return job, result_of(job.mutation, status), seconds
+            return Ended(job, status, seconds, scratch.output())
         finally:
             free.put(scratch)
 
     with ThreadPoolExecutor(len(scratches)) as pool:
-        yield from pool.map(one, [Job(target, each) for target in targets for each in target.mutations])
+        yield from pool.map(one, jobs)
 
 
-def describe(job: Job) -> str:
+def require_passing(targets: Sequence[Target], scratches: Sequence[Scratch]) -> None:
+    """Exit unless the tests of these targets pass without a mutation.
+
+    Tests of compiled kernels run in every copy: one that compiles first would take too long with a mutation.
+    """
+    distinct = list({(target.tests, target.compiled): Job(target, None) for target in targets}.values())
+    compiled = [job for job in distinct if job.target.compiled]
+    print(f"{len(distinct)} sets of tests run without a mutation first", flush=True)
+    ended = list(run_all([job for job in distinct if not job.target.compiled], scratches))
+    with ThreadPoolExecutor(len(scratches)) as pool:
+        for each in pool.map(lambda scratch: list(run_all(compiled, [scratch])), scratches):
+            ended += each
+    for one in ended:
+        if one.status != PASSED:
+            sys.exit(f"The tests of {one.job.target.path} fail without a mutation. Repair them first:\n{one.output}")
+
+
+def describe(target: Target, mutation: Mutation) -> str:
     """Return where a mutation is, and what it changes."""
-    mutation = job.mutation
-    assert mutation is not None
-    line = mutation.line(job.target.source(ROOT))
-    return f"{job.target.path}:{line} {mutation.scope}: {mutation.old!r} -> {mutation.new!r}"
+    line = mutation.line(target.source(ROOT))
+    return f"{target.path}:{line} {mutation.scope}: {mutation.old!r} -> {mutation.new!r}"
 
 
 def chosen_targets(quick: bool, texts: list[str]) -> list[Target]:
@@ -168,18 +186,24 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="scratch copies that run tests at a time")
     asked = parser.parse_args()
     targets, began = chosen_targets(asked.quick, asked.paths), time.monotonic()
-    total = sum(len(target.mutations) for target in targets)
+    jobs = [Job(target, each) for target in targets for each in target.mutations]
+    told = [describe(target, each) for target in targets for each in target.mutations]  # as long as nobody edits it
+    total = len(jobs)
     results = Counter[Result]()
     wrong = []
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        scratches = [Scratch(Path(folder) / str(number)) for number in range(asked.jobs)]
+        taken: dict[tuple[tuple[str, ...], bool], float] = {}
+        scratches = [Scratch(Path(folder) / str(number), taken) for number in range(asked.jobs)]
         try:
             require_passing(targets, scratches)
-            for number, (job, result, seconds) in enumerate(run(targets, scratches), 1):
+            for number, (job, status, seconds, _) in enumerate(run_all(jobs, scratches), 1):
+                what = told[number - 1]
+                assert job.mutation is not None
+                result = result_of(job.mutation, status)
                 results[result] += 1
-                print(f"{number}/{total} {result} ({seconds:.1f} s) {describe(job)}", flush=True)
+                print(f"{number}/{total} {result} ({seconds:.1f} s) {what}", flush=True)
                 if result in {"survived", "not equivalent"}:
-                    wrong.append(f"{result}: {describe(job)}")
+                    wrong.append(f"{result}: {what}")
         finally:
             for scratch in scratches:
                 scratch.__exit__()
