@@ -187,8 +187,7 @@ def main() -> None:
     asked = parser.parse_args()
     targets, began = chosen_targets(asked.quick, asked.paths), time.monotonic()
     jobs = [Job(target, each) for target in targets for each in target.mutations]
-    told = [describe(target, each) for target in targets for each in target.mutations]  # as long as nobody edits it
-    total = len(jobs)
+    told = [describe(target, each) for target in targets for each in target.mutations]
     results = Counter[Result]()
     wrong = []
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
@@ -196,19 +195,18 @@ def main() -> None:
         scratches = [Scratch(Path(folder) / str(number), taken) for number in range(asked.jobs)]
         try:
             require_passing(targets, scratches)
-            for number, (job, status, seconds, _) in enumerate(run_all(jobs, scratches), 1):
-                what = told[number - 1]
-                assert job.mutation is not None
-                result = result_of(job.mutation, status)
+            for number, (ended, what) in enumerate(zip(run_all(jobs, scratches), told, strict=True), 1):
+                assert ended.job.mutation is not None
+                result = result_of(ended.job.mutation, ended.status)
                 results[result] += 1
-                print(f"{number}/{total} {result} ({seconds:.1f} s) {what}", flush=True)
+                print(f"{number}/{len(jobs)} {result} ({ended.seconds:.1f} s) {what}", flush=True)
                 if result in {"survived", "not equivalent"}:
                     wrong.append(f"{result}: {what}")
         finally:
             for scratch in scratches:
                 scratch.__exit__()
     counts = ", ".join(f"{count} {result}" for result, count in results.items())
-    print(f"{total} mutations in {time.monotonic() - began:.0f} s: {counts}")
+    print(f"{len(jobs)} mutations in {time.monotonic() - began:.0f} s: {counts}")
     if wrong:
         sys.exit("\n".join(wrong))
 
