@@ -154,13 +154,18 @@ def require_passing(targets: Sequence[Target], scratches: Sequence[Scratch]) -> 
     distinct = list({(target.tests, target.compiled): Job(target, None) for target in targets}.values())
     compiled = [job for job in distinct if job.target.compiled]
     print(f"{len(distinct)} sets of tests run without a mutation first", flush=True)
-    ended = list(run_all([job for job in distinct if not job.target.compiled], scratches))
+    for ended in run_all([job for job in distinct if not job.target.compiled], scratches):
+        require_passed(ended)
     with ThreadPoolExecutor(len(scratches)) as pool:
         for each in pool.map(lambda scratch: list(run_all(compiled, [scratch])), scratches):
-            ended += each
-    for one in ended:
-        if one.status != PASSED:
-            sys.exit(f"The tests of {one.job.target.path} fail without a mutation. Repair them first:\n{one.output}")
+            for ended in each:
+                require_passed(ended)
+
+
+def require_passed(ended: Ended) -> None:
+    """Exit unless these tests, which ran without a mutation, have passed."""
+    if ended.status != PASSED:
+        sys.exit(f"The tests of {ended.job.target.path} fail without a mutation. Repair them first:\n{ended.output}")
 
 
 def describe(target: Target, mutation: Mutation) -> str:

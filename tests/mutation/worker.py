@@ -52,7 +52,7 @@ def run_tests(arguments: list[str], output: Path, *, compiled: bool) -> None:
         arguments = [*arguments, *_UNCOMPILED]
     status = 1
     try:
-        status = int(pytest.main(["-x", "-q", "-p", "no:xdist", "--no-header", "--tb=line", *_QUIET, *arguments]))
+        status = int(pytest.main(["-x", "-q", "--no-header", "--tb=line", *_QUIET, *arguments]))
     except BaseException:  # noqa: BLE001 - this process ends below, whatever it was
         traceback.print_exc()
     finally:

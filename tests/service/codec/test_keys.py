@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microdata import Number, PersonKey, PersonSource, Schema, SchemaError
+from microdata import Number, PersonKey, PersonSource, Reason, Schema, SchemaError
 from microdata.encoding import encode
 from service.codec import (
     LARGEST_MESSAGE,
@@ -25,6 +25,7 @@ from service.codec import (
     registry_of,
     topic_complaints,
 )
+from service.codec.keys import JsonKeys
 from service.registry import RegistryError
 from tests.service.codec.avro_world import refusals, written
 from tests.service.codec.protobuf_world import written as message
@@ -164,6 +165,12 @@ def test_a_key_that_cannot_be_decoded_is_a_rejected_record(registry: FakeRegistr
     reasons = ["missing", "malformed", "malformed", "malformed", "unknown_schema", "other_schema", "other_schema"]
     reasons += ["wrong_type", "missing", "not_utf8", "too_large"]
     assert refusals(events) == [(11 + place, "(key)", reason) for place, reason in enumerate(reasons)]
+
+
+def test_a_document_that_is_too_large_names_nobody() -> None:
+    reader = JsonKeys(None, 8)
+    names, why = reader.read([b'"abcdef"', b'"abcdefg"'])
+    assert (names.tolist()[0], why.tolist()) == (b"abcdef", [0, Reason.TOO_LARGE])
 
 
 def test_documents_that_name_nobody_are_rejected(registry: FakeRegistry) -> None:
