@@ -26,6 +26,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from microdata.compile import PACKAGES
 from tests.mutation.mutation import Mutation, Target
 from tests.mutation.mutations import QUICK, TARGETS
 
@@ -69,7 +70,11 @@ class Scratch(AbstractContextManager["Scratch"]):
             capture_output=True,
             text=True,
         ).stdout.split("\0")
-        kernels = [str(one.relative_to(ROOT)) for one in ROOT.glob("*/**/__pycache__/*.nb[ic]")]
+        kernels = [
+            str(one.relative_to(ROOT))
+            for package in PACKAGES
+            for one in (ROOT / package).glob("**/__pycache__/*.nb[ic]")
+        ]
         for name in filter(None, [*names, *kernels]):
             if (ROOT / name).is_file():
                 (self.root / name).parent.mkdir(parents=True, exist_ok=True)
