@@ -252,6 +252,14 @@ def test_a_row_that_is_published_alone_is_judged_by_its_own_window() -> None:
     assert passes(Release.concat([alone, one_cluster([13])]), rows, near) == [False, True]
 
 
+def test_a_row_that_is_published_alone_is_judged_by_its_own_box() -> None:
+    """In the box of the cluster before it, which has a fault, there would be enough persons."""
+    wide = with_box(one_cluster([12, 13]), [0, 0], [60, 0])
+    narrow = with_box(with_id(one_cluster([OUTSIDE]), 8), [50, 0], [60, 0])
+    assert passes(Release.concat([wide, narrow]), ROWS, Z) == [False, False]
+    assert passes(Release.concat([wide, with_box(narrow, [0, 0], [60, 0])]), ROWS, Z) == [False, True]
+
+
 def test_a_reuse_of_a_row_that_is_published_alone_is_refused() -> None:
     alone = one_cluster([13], reused=True)
     assert passes(alone, ROWS, Z, boxes(alone)) == [False]
