@@ -163,9 +163,9 @@ ROWS = Target(
 AUDIT = Target(
     "privacy/audit.py",
     (
+        "tests/privacy/test_audit_faults.py",
         "tests/privacy/test_audit.py",
         "tests/privacy/test_audit_of_means.py",
-        "tests/privacy/test_audit_faults.py",
         "tests/privacy/test_over_time.py",
         "tests/privacy/test_passing.py",
     ),
