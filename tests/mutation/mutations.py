@@ -145,6 +145,7 @@ PUBLISHED_BOXES = Target(
 ROWS = Target(
     "service/publishing/rows.py",
     (
+        "tests/service/publishing/test_rows.py",
         "tests/service/publishing/test_gate.py",
         "tests/service/publishing/test_gate_refusals.py",
         "tests/service/worker/test_cycle.py",
@@ -311,6 +312,7 @@ _ORACLES = (
     "tests/golden/test_model_examples.py",
     "tests/privacy/test_models_against_oracles.py",
     "tests/privacy/test_thresholds.py",
+    "tests/privacy/test_survival.py",
     "tests/privacy/test_all_models.py",
     "tests/privacy/test_categories.py",
     "tests/privacy/test_guarantee.py",
