@@ -44,7 +44,7 @@ NOT_RUN = {
     "make test": "this suite",
     "make release": "minutes; tests/test_packaging.py builds the same wheel, and looks at what gathers the changelog",
     "make soak": "hours; the marks are those of pyproject.toml",
-    "make mutants": "15 minutes; tests/mutation/test_mutations.py has its parts",
+    "make mutants": "20 minutes; tests/mutation/test_mutations.py has its parts",
     "make kafka": "runs until Ctrl-C; tests/service/kafka starts the same module",
     "make registry": "runs until Ctrl-C; tests/service/registry starts the same module",
     "make bench": "20 minutes; tests/load_tests/test_bench.py has its parts",
