@@ -270,6 +270,8 @@ OUTSIDER = Target(
 MATCHING = Target(
     "privacy/_kernels.py",
     (
+        "tests/privacy/test_audit_faults.py",
+        "tests/privacy/test_thresholds.py",
         "tests/privacy/test_audit.py",
         "tests/privacy/test_categories.py",
         "tests/privacy/test_models_against_oracles.py",
@@ -540,7 +542,7 @@ CHECK = Target(
 
 OVER_TIME = Target(
     "privacy/over_time.py",
-    ("tests/privacy/test_over_time.py", "--hypothesis-profile=few"),
+    ("tests/privacy/test_over_time.py", "tests/privacy/test_thresholds.py", "--hypothesis-profile=few"),
     (
         M("KOverTime.holds", ">= self.k", "> self.k"),
         M("KOverTime.holds", ">= self.k", ">= self.k - 1"),
@@ -703,13 +705,23 @@ COHORTS = Target(
         M("Cohorts.push", " or behind.any()", ""),
         M("Cohorts.push", "batch.positions[1:] <= batch", "batch.positions[1:] < batch"),
         M("Cohorts.push", "self._since = int(batch.positions[0])", "pass"),
-        M("Cohorts.advance", "if position <= self._last:", "if position < self._last:"),
+        M(
+            "Cohorts.advance",
+            "if position <= self._last:",
+            "if position < self._last:",
+            equivalent="It saves time: nothing becomes due by the same position twice.",
+        ),
         M("Cohorts.expire", "<= now - seconds", "< now - seconds"),
         M("Cohorts.expire", "late[-1]", "late[0]"),
         M("Cohorts.flush", "self._last, self.parameters.k)", "self._last)"),
         M("Cohorts._overdue", "np.minimum.accumulate(times[::-1])[::-1]", "times"),
         M("Cohorts._overdue", 'side="right"', 'side="left"'),
-        M("Cohorts._overdue", "batch.positions[turns - 1]", "batch.positions[turns]"),
+        M(
+            "Cohorts._overdue",
+            "batch.positions[turns - 1]",
+            "batch.positions[turns]",
+            equivalent="Rows are decided before the row itself is taken, so its own position adds none.",
+        ),
         M("Cohorts._advance", "self._last = max(self._last, passed)", "pass"),
         M("Cohorts._collect", "self._require(release, out.quasi[:rows])", "pass"),
         M(
