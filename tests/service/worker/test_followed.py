@@ -105,9 +105,9 @@ def test_a_person_who_came_after_a_row_had_their_first_values_at_the_time_of_the
 
 
 def test_a_new_person_outside_of_the_common_box_is_no_candidate_in_a_wider_one() -> None:
-    rows = ((1, 1, 10.0), (2, 8, 40.0), (3, 1, 10.0))
-    assert followed(3, *rows, new=[8]).refused(leaving((3, 10, 90))).tolist() == [False], "1, 2 and 3"
-    assert followed(4, *rows, new=[8]).refused(leaving((3, 10, 90))).tolist() == [True]
+    rows = ((1, 1, 10.0), (2, 8, 40.0), (3, 8, 12.0), (4, 1, 10.0))
+    assert followed(3, *rows, new=[8]).refused(leaving((4, 10, 90))).tolist() == [False], "1, 2 and 3"
+    assert followed(4, *rows, new=[8]).refused(leaving((4, 10, 90))).tolist() == [True], "8 was elsewhere at first"
 
 
 def test_the_fewest_candidates_of_all_persons_are_told() -> None:
