@@ -231,6 +231,11 @@ class DataKind(ABC):
         if attacks:
             yield PolicyProblem("attacks", f"there are none for {self.name}; leave it out")
 
+    def check_preset(self, policy: Policy) -> Iterator[PolicyProblem]:
+        """Yield why the policy contradicts the rules of its preset; here, there are no rules for such data."""
+        if policy.preset is not None:
+            yield PolicyProblem("preset", f"its rules are about records, not about {self.name}; leave it out")
+
     def not_guaranteed(self, entry: Entry[Any], given: dict[str, Any]) -> list[PolicyProblem]:  # noqa: ARG002 - as above
         """Models of other algorithms that are asked of this one; they are taken out of what is given."""
         return []

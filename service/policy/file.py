@@ -217,6 +217,18 @@ class AttackSection(Section):
     most: Finite = Field(ge=0, le=1, description="share of the rows on which it may succeed, or what it may add")
 
 
+class PresetSection(Section):
+    """Rules of a regulation that everything published under the policy is checked against."""
+
+    name: Literal["hipaa"] = Field(description="which rules: hipaa is the Safe Harbor rule, 45 CFR 164.514(b)(2)")
+    reviewed: list[FieldName] = Field(
+        default_factory=list,
+        max_length=1_000,
+        description="fields that somebody has looked at and found to be none of the 18 identifiers, where names and "
+        "values do not tell; values that are certainly identifiers are not published all the same",
+    )
+
+
 class RejectedSection(Section):
     """Rows and events that fail validation."""
 
@@ -243,6 +255,7 @@ class PolicyFile(Section):
     stream: StreamSection | None = None
     table: TableSection = TableSection()
     rejected: RejectedSection = RejectedSection()
+    preset: PresetSection | None = None
     purposes: dict[Name, PurposeSection] = Field(
         default_factory=dict, max_length=1_000, description="what tables are asked for, and by whom; one is chosen"
     )

@@ -14,7 +14,14 @@ from microdata import InfeasibleError, PersonSource, SchemaError, Show, Words, m
 from service.codec import DEFAULT_FORMAT, PROTOBUF, RAW, Format, Route, key_format_names
 from service.policy.data import Beside, DataKind, Outside, kind_of, policy_file
 from service.policy.errors import PolicyError, PolicyProblem, dotted, shown, unknown_name
-from service.policy.file import AttackSection, RejectedSection, ReleasesSection, StreamSection, TableSection
+from service.policy.file import (
+    AttackSection,
+    PresetSection,
+    RejectedSection,
+    ReleasesSection,
+    StreamSection,
+    TableSection,
+)
 from service.policy.fingerprint import fingerprint
 from service.policy.formats import format_of
 from service.policy.purposes import choose, completed, guarantee_for
@@ -54,6 +61,8 @@ class Policy:
     """How the records of a stream's topics are written."""
     rejected: RejectedSection = field(default_factory=RejectedSection)
     """When reports warn of rows that fail validation."""
+    preset: PresetSection | None = None
+    """Rules of a regulation that everything published is checked against."""
 
     @property
     def show(self) -> Show:
@@ -191,6 +200,7 @@ def parse_policy(
         {name: one.most if isinstance(one, AttackSection) else one for name, one in file.attacks.items()},
         topics,
         file.rejected,
+        file.preset,
     )
     problems.extend(_contradictions(policy))
     if problems:
@@ -245,6 +255,7 @@ def _contradictions(policy: Policy) -> list[PolicyProblem]:
     problems.extend(policy.data.check_attacks(policy.attacks, policy.schema))
     problems.extend(policy.data.check_learning(policy.table.learn, policy.schema))
     problems.extend(policy.data.check_outside(policy.outside, policy.schema))
+    problems.extend(policy.data.check_preset(policy))
     try:
         policy.data.check_feasible(policy.models(), policy.schema)
         if policy.kind == "table":

@@ -17,6 +17,7 @@ from service.kinds.records.examples import BEGINNING, examples
 from service.kinds.records.figures import figures_of_replay, figures_of_table
 from service.kinds.records.links import write_links
 from service.kinds.records.outside import report_against, wrong_counts
+from service.kinds.records.preset import wrong_preset
 from service.kinds.records.schema import check_fields, schema_of
 from service.kinds.records.section import SchemaSection
 from service.kinds.records.table_check import RecordsCheck, check_table
@@ -79,6 +80,10 @@ class Records(DataKind):
             if name in TRIALS and most < least_risk():
                 least = math.ceil(1000 * least_risk()) / 1000
                 yield PolicyProblem(f"attacks.{name}", f"trials cannot show less than {least}: allow so much or more")
+
+    def check_preset(self, policy: Policy) -> Iterator[PolicyProblem]:
+        """Yield fields that are not declared, and what a stream could publish against the rules."""
+        return wrong_preset(policy)
 
     def check_learning(self, names: Sequence[str], schema: Schema) -> Iterator[PolicyProblem]:
         """Sensitive attributes with a few values are what is predicted."""

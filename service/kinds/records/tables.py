@@ -16,6 +16,7 @@ from microdata import Encoded, GuaranteeError, InfeasibleError, Progress, Public
 from privacy import Audit, Model, audit
 from privacy.trials import FEWEST
 from service.kinds.records.audits import failures, verdict_of
+from service.kinds.records.preset import require_preset
 from service.ledger import Facts
 from service.policy import Policy
 from service.policy.data import Verdict
@@ -49,6 +50,8 @@ class AnonymizedTable:
     """Rows that fail validation."""
     attacked: tuple[Condition, ...] = ()
     """Attacks that the policy names."""
+    preset: str = ""
+    """What the check against the policy's preset found; empty if there is no preset."""
 
     @property
     def rows(self) -> int:
@@ -67,7 +70,8 @@ class AnonymizedTable:
     def verdict(self) -> Verdict:
         """What the audit found."""
         found = verdict_of(self.audit, self.models)
-        return replace(found, findings=[*found.findings, *(one.finding for one in self.attacked)])
+        notes = [*found.notes, self.preset] if self.preset else found.notes
+        return replace(found, findings=[*found.findings, *(one.finding for one in self.attacked)], notes=notes)
 
 
 def anonymize_table(
@@ -90,6 +94,7 @@ def anonymize_table(
         reading.rows,
         rejected_rows(reading, policy.rejected.warn_above),
         _attacked(policy, publication),
+        require_preset(policy, publication),
     )
 
 
