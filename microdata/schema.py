@@ -244,8 +244,9 @@ class Category:
     sensitivity: Sensitivity | None = None
     """Categories of a sensitive attribute's values."""
     characters: int | None = None
-    shortest: int | None = None
-    """A value with fewer characters is unknown: cut, it would tell other ones than those of a whole value."""
+    forms: tuple[str, ...] = ()
+    """How values are written, with a 9 for each digit: `99999-9999`. A value of another form is unknown, because its
+    first characters mean something else: `3601.0` is the postcode 03601. Empty if every form is accepted."""
 
     numeric: ClassVar[bool] = False
     """Whether a value is a number; else it is a label."""
@@ -276,7 +277,7 @@ class Category:
             # Only where it is given: policies without keep their fingerprint.
             **({"ordered": True} if self.ordered else {}),
             **({"characters": self.characters} if self.characters is not None else {}),
-            **({"shortest": self.shortest} if self.shortest is not None else {}),
+            **({"forms": list(self.forms)} if self.forms else {}),
             **_declared(self.sensitivity),
         }
 
@@ -302,13 +303,13 @@ class Category:
         return self.hierarchy.codes.get(text.strip())
 
     def read(self, value: str) -> str:
-        """What is read of a value; nothing of one that is too short.
+        """Return what is read of a value; nothing of one that is not written in one of the forms.
 
-        >>> areas = Hierarchy.flat(["537", "902"])
-        >>> Category("postcode", areas, characters=3, shortest=5).read("53711-2030")
-        '537'
+        >>> postcode = Category("postcode", Hierarchy.flat(["537", "902"]), characters=3, forms=("99999", "99999-9999"))
+        >>> postcode.read("53711-2030"), postcode.read("5371.0")
+        ('537', '')
         """
-        return "" if len(value) < (self.shortest or 0) else value[: self.characters]
+        return "" if self.forms and form_of(value) not in self.forms else value[: self.characters]
 
     def label(self, first: int, last: int) -> str:
         """The values from one code to another, for people."""
@@ -325,6 +326,17 @@ class Category:
 
 
 Attribute: TypeAlias = Number | Category
+
+_DIGITS = str.maketrans("012345678", "999999999")
+
+
+def form_of(value: str) -> str:
+    """Return how a value is written, with a 9 for each digit.
+
+    >>> form_of("2024-01-31T08:00")
+    '9999-99-99T99:99'
+    """
+    return value.translate(_DIGITS)
 
 
 def _check_categories(attribute: Attribute) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,7 +32,7 @@ from service.kinds import data_kinds
 from service.policy import Policy, load_policy, parse_policy
 from service.policy.data import Proposal, TopicFacts
 from service.policy.text import parse_text
-from service.proposal import SafeHarbor, propose, read_areas
+from service.proposal import STREAM_YEARS, SafeHarbor, propose, read_areas
 from service.replay import BATCH, Replay
 from service.report import ReplayReport
 from service.risk import Roles, rate, sentence
@@ -74,7 +75,7 @@ def init(
     """Propose a policy for a table or a topic: roles, domains and hierarchies, each guess with its reason."""
     if (table is None) == (topic is None):
         raise typer.BadParameter("name a table or a --topic")
-    rules = _rules(preset, areas)
+    rules = _rules(preset, areas, for_topic=topic is not None)
     if table is not None:
         _for_table(table, out, rules, try_out=try_out)
         return
@@ -87,10 +88,13 @@ def init(
     _for_topic(seen, facts, out, rules, try_out=try_out)
 
 
-def _rules(preset: Preset | None, areas: Path | None) -> SafeHarbor | None:
+def _rules(preset: Preset | None, areas: Path | None, *, for_topic: bool) -> SafeHarbor | None:
     if areas is not None and preset is None:
         raise typer.BadParameter("populations of areas are asked for by --preset hipaa alone", param_hint="--areas")
-    return None if preset is None else SafeHarbor(None if areas is None else read_areas(areas))
+    if preset is None:
+        return None
+    year = datetime.now(UTC).year + (STREAM_YEARS if for_topic else 0)
+    return SafeHarbor(None if areas is None else read_areas(areas), year)
 
 
 def _for_table(table: Path, out: Path, rules: SafeHarbor | None, *, try_out: bool) -> None:

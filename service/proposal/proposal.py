@@ -63,6 +63,9 @@ class Proposal:
 class Rules(Protocol):
     """What a regulation says about columns, whatever they were taken for."""
 
+    preset: str
+    """Its name in a policy, whose publications are checked against it."""
+
     def apply(self, found: Sequence[Guess], columns: Sequence[Profile]) -> tuple[list[Guess], tuple[str, ...]]:
         """What each column may be, and what its author must know."""
 
@@ -92,6 +95,7 @@ def propose(sample: Sample, name: str, topic: TopicFacts | None = None, rules: R
         *_person(found, persons, topic.key_fields if topic else ()),
         *_schema(found, files),
         *_left_out(found),
+        *_preset(rules),
         *ends,
     ]
     trees = {files[guess.name]: guess.hierarchy for guess in found if guess.hierarchy is not None}
@@ -107,6 +111,13 @@ def _gaps(found: list[Guess], rest: NDArray[np.bool_]) -> Iterator[str]:
         worst = sorted(declared, key=lambda guess: -guess.missing)[:3]
         names = ", ".join(f"{_scalar(guess.name)} ({guess.missing})" for guess in worst)
         yield f"{refused} of {len(rest)} rows have gaps and are left out: {names}. Delete a column's line to keep them."
+
+
+def _preset(rules: Rules | None) -> Iterator[str]:
+    if rules is not None:
+        yield "# What is about to be published is checked again. Below reviewed, list fields that you have found to be"
+        yield "# none of the identifiers, where their names and values do not tell."
+        yield f"preset: {{name: {rules.preset}, reviewed: []}}"
 
 
 def _file_names(found: list[Guess]) -> dict[str, str]:

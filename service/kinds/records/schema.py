@@ -85,7 +85,7 @@ def _attribute(
             quantiles = tuple(field.ranks.quantiles) if field.ranks else ()
             return Number(name, field.min, field.max, field.integer, field.step, quantiles, sensitivity, field.capped)
         tree = trees.resolve(field.hierarchy, (*path, "hierarchy"))
-        reading = (field.characters, field.shortest)
+        reading = (field.characters, tuple(field.forms))
         return Category(name, tree, field.other, field.ordered, sensitivity, *reading)
     except PolicyError as error:
         problems.extend(error.problems)

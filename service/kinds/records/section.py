@@ -177,8 +177,11 @@ class CategoryField(Section):
     characters: int | None = Field(
         None, ge=1, le=MAX_READ, description="so many first characters of a value are read, and no more of it"
     )
-    shortest: int | None = Field(
-        None, ge=1, le=MAX_READ, description="a value with fewer characters is one that the hierarchy does not hold"
+    forms: list[Annotated[str, Field(min_length=1, max_length=MAX_READ)]] = Field(
+        default_factory=list,
+        max_length=100,
+        description="how values are written, with a 9 for each digit, such as 99999-9999; a value of another form "
+        "counts as unknown. Left out, every form is accepted",
     )
     ordered: bool = Field(
         default=False, description="the order of the leaves means something: a mean shows the one in the middle"
