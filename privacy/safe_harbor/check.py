@@ -174,7 +174,7 @@ class _Check:
             any_label = review.meaning is Meaning.DATE
             yield from column.forbidden_if(self._early, lambda label: self._tells_old(label, any_label=any_label))
         for hit in review.hits:
-            if hit.certain or not is_reviewed:
+            if hit.certain or not (is_reviewed or review.meaning is Meaning.POSTCODE):
                 yield column.forbidden(_looks_like(hit), hit.values)
 
     def _unknown_texts(self, column: _Texts, review: ColumnReview) -> Iterator[ForbiddenColumn]:
@@ -207,7 +207,7 @@ class _Check:
             case _ if not (review.known or is_reviewed):
                 yield column.forbidden(UNCLASSIFIED)
         for hit in review.hits:
-            if hit.certain or not is_reviewed:
+            if hit.certain or not (is_reviewed or review.meaning is Meaning.POSTCODE):
                 yield column.forbidden(_looks_like(hit))
 
     def _years(self, column: _Intervals, *, is_reviewed: bool) -> Iterator[ForbiddenColumn]:

@@ -26,8 +26,8 @@ _STATES = words(
     connecticut delaware florida georgia hawaii idaho illinois indiana iowa kansas kentucky louisiana maine maryland
     massachusetts michigan minnesota mississippi missouri montana nebraska nevada newhampshire newjersey newmexico
     newyork northcarolina northdakota ohio oklahoma oregon pennsylvania rhodeisland southcarolina southdakota tennessee
-    texas utah vermont virginia washington westvirginia wisconsin wyoming districtofcolumbia puertorico guam americansamoa
-    virginislands"""
+    texas utah vermont virginia washington westvirginia wisconsin wyoming districtofcolumbia puertorico guam
+    americansamoa virginislands"""
 )
 _VOCABULARIES = (
     _STATES,
