@@ -38,6 +38,8 @@ _VOCABULARIES = (
 )
 ANYTHING = re.compile(r"[\W_]*|(?:any|all|every|other|unknown)(?: \w{1,12})?", re.IGNORECASE)
 """Labels that tell nothing, such as those of roots."""
+LONGEST_AGE = 40
+"""Characters that an age may be written with."""
 _AGE_OF_OLDEST = re.compile(
     r"\s*(?:90\s*(?:\+|or (?:more|older|over)|and (?:more|older|over|above)|plus)|(?:>=?|≥|over|above)\s*(?:90|89))\D*"
 )
@@ -110,7 +112,7 @@ def ages_above(labels: pa.Array) -> Iterator[tuple[str, str]]:
             continue
         if any(number > OLDEST for number in numbers):
             yield label, f"tell ages above {OLDEST}"
-        elif not _AGE_TEXT.fullmatch(text):
+        elif len(text) > LONGEST_AGE or not _AGE_TEXT.fullmatch(text):
             yield label, "are not understood as ages"
 
 
