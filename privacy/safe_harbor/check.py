@@ -106,7 +106,8 @@ def check_publication(publication: Publication, reviewed: Collection[str], year:
         own, shown = np.unique(table.quasi[published, position]), boxes[attribute.name]
         if isinstance(attribute, Category):
             source = all_values(attribute).take(pa.array(own.astype(np.int64)))
-            found += check.texts(_counted(attribute.name, shown, per_class, source))
+            column = _counted(attribute.name, shown, per_class, source)
+            found += [*check.texts(column), *check.nearly_unique(attribute.name, column.shown, len(classes))]
         else:
             ends = np.asarray(shown.flatten() if pa.types.is_list(shown.type) else shown, np.float64)
             limits = ends.reshape(len(shown), -1)
@@ -124,7 +125,7 @@ def check_publication(publication: Publication, reviewed: Collection[str], year:
         public = table.public.filter(pa.array(published))
         for name in schema.public:
             found += check.public(name, plain(public.column(name)))
-    return tuple(found)
+    return _one_reason_each(found)
 
 
 def check_schema(schema: Schema, reviewed: Collection[str], year: int) -> tuple[ForbiddenColumn, ...]:
@@ -144,7 +145,16 @@ def check_schema(schema: Schema, reviewed: Collection[str], year: int) -> tuple[
             ends = np.array([attribute.low, attribute.high], np.float64)
             found += check.intervals(_Intervals(attribute, ends[:1], ends[1:], np.zeros(1, np.int64), ends))
     reason = "public values of a stream are published as they are and cannot be checked before; leave the field out"
-    return (*found, *(ForbiddenColumn(name, reason, 0) for name in schema.public))
+    return (*_one_reason_each(found), *(ForbiddenColumn(name, reason, 0) for name in schema.public))
+
+
+def _one_reason_each(found: list[ForbiddenColumn]) -> tuple[ForbiddenColumn, ...]:
+    """Return the first reason against each column; what its values look like tells more than that it is not known."""
+    best: dict[str, ForbiddenColumn] = {}
+    for column in found:
+        if column.name not in best or best[column.name].reason == UNCLASSIFIED:
+            best[column.name] = column
+    return tuple(best.values())
 
 
 class _Check:
@@ -240,9 +250,11 @@ class _Check:
 
     def nearly_unique(self, name: str, values: pa.Array, rows: int) -> Iterator[ForbiddenColumn]:
         """Yield a column with a value of its own in nearly every row, unless it has amounts or other measurements."""
-        if name in self._reviewed or meaning_of(name) is Meaning.AMOUNT or pa.types.is_floating(values.type):
+        judged_otherwise = {Meaning.AMOUNT, Meaning.AGE, Meaning.DATE, Meaning.POSTCODE, Meaning.STATE}
+        if name in self._reviewed or meaning_of(name) in judged_otherwise or pa.types.is_floating(values.type):
             return
-        if rows >= FEWEST_ROWS and len(values) >= NEARLY_ALL * rows:
+        are_many = rows >= FEWEST_ROWS and len(values) >= NEARLY_ALL * rows
+        if are_many and not all(_tells_years(str(value)) for value in values.to_pylist()):
             reason = f"nearly every row has another value, which may be {Identifier.OTHERS.title}"
             yield ForbiddenColumn(name, reason, rows)
 

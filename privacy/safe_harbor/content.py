@@ -220,9 +220,11 @@ def number_hits(values: NDArray[np.float64]) -> Iterator[Hit]:
     number = np.where(whole, values, 0).astype(np.int64)
     yield from _mostly(Identifier.DATES, "dates", _are_dates(number), certain=True)
     (first, last), units = _EPOCHS
-    moments = np.logical_or.reduce([(number >= first * unit) & (number <= last * unit) for unit in units])
-    yield from _mostly(Identifier.DATES, "points in time, counted in seconds or parts of them", moments)
     coarse = number % 1000 == 0
+    moments = np.logical_or.reduce(
+        [(number >= first * unit) & (number <= last * unit) & ~(coarse & (unit == 1)) for unit in units]
+    )
+    yield from _mostly(Identifier.DATES, "points in time, counted in seconds or parts of them", moments, certain=True)
     yield from _mostly(
         Identifier.OTHERS,
         "numbers of nine or more digits, such as phone, social security and account numbers",

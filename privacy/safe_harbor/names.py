@@ -152,7 +152,7 @@ _GLUE = words(
 )
 """Words that say nothing by themselves."""
 _KEY_WORDS = words("id ids no nr nbr num number code codes key")
-_DESCRIBED = words("drug product item country nation state diagnosis disease procedure medication test class")
+_DESCRIBED = words("drug product item country nation state diagnosis disease procedure medication")
 """Things whose names and codes are those of no person."""
 _MEASURED = words("hours days duration length stay los per count num")
 """Words that make an element of a date a measurement: `hours_per_week`, `time_in_hospital`."""

@@ -315,7 +315,7 @@ def test_a_stream_keeps_its_fingerprint_where_only_the_way_in_changes() -> None:
 def test_the_policy_has_a_json_schema() -> None:
     schema = policy_file(data_kind("records")).model_json_schema()
     parts = {"name", "data", "schema", "guarantee", "stream", "table", "show", "purposes", "purpose", "releases"}
-    assert parts | {"attacks", "rejected"} == set(schema["properties"])
+    assert parts | {"attacks", "rejected", "preset"} == set(schema["properties"])
     assert schema["required"] == ["name", "schema", "guarantee"]
 
 

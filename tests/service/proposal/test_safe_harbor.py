@@ -19,7 +19,8 @@ from privacy.safe_harbor import MOST_IN_SMALL_AREA
 from service.cli import app
 from service.kinds.records.tables import anonymize_table
 from service.policy import load_policy
-from service.proposal import Proposal, propose
+from service.policy.data import TopicFacts
+from service.proposal import STREAM_YEARS, Proposal, propose
 from service.proposal.safe_harbor import MAX_AREAS_BYTES, SafeHarbor, read_areas
 
 POSTCODES = ("53711", "53703-1234", "03601", "02138", "82190", "2138")
@@ -107,6 +108,14 @@ def test_dates_that_do_not_begin_with_the_year_are_left_out(tmp_path: Path) -> N
     path.write_text(re.sub(r",2025-(\d\d)-11,", r",11.\1.2025,", path.read_text()))
     answer = run("policy", "init", path, "--preset", "hipaa", "--out", tmp_path / "out")
     assert "admitted: left out (Safe Harbor: dates are read by their first four characters" in answer.output
+
+
+def test_the_preset_allows_the_stream_that_it_proposes(tmp_path: Path) -> None:
+    rules = SafeHarbor(read_areas(areas(tmp_path)), YEAR + STREAM_YEARS)
+    proposal = propose(read_sample(visits(tmp_path)), "visits", TopicFacts("visits"), rules)
+    policy = load_policy(proposal.write(tmp_path / "stream"))
+    assert (policy.kind, policy.preset is not None) == ("stream", True)
+    assert f"before {YEAR + STREAM_YEARS - 89}" in proposal.hierarchies["dob.csv"].leaves
 
 
 def test_areas_belong_to_the_preset(tmp_path: Path) -> None:
@@ -269,7 +278,7 @@ def test_a_hand_edited_policy_that_publishes_an_identifier_is_not_run(tmp_path: 
     answer = run("anonymize", tmp_path / "visits.csv", "--policy", policy, "--out", tmp_path / "out.csv")
     assert answer.exit_code == 2
     assert "mrn: its name suggests medical record numbers (H), in 120 rows" in answer.output
-    assert "phone: values look like telephone or fax numbers (D), in 120 rows" in answer.output
+    assert "phone: its name suggests telephone numbers (D), in 120 rows" in answer.output
     assert "608" not in answer.output
     assert not (tmp_path / "out.csv").exists()
 
