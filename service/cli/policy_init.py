@@ -58,7 +58,7 @@ def init(
     try_out: Annotated[
         bool, typer.Option("--try", help="Also anonymize the data with three choices of k, and tell what each costs.")
     ] = False,
-    preset: Annotated[Preset | None, typer.Option(help="Rules that decide what may be read at all.")] = None,
+    preset: Annotated[Preset | None, typer.Option(help="Rules that decide what may be read and published.")] = None,
     areas: Annotated[
         Path | None, typer.Option(help="With --preset hipaa: CSV of three-digit areas and their populations.")
     ] = None,

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from microdata import DataError, Sample, published_columns, system_words
@@ -169,10 +169,6 @@ def is_free(name: str) -> bool:
     return name.lower() not in BESIDE and not name.startswith(".") and "." not in name.strip(".")
 
 
-LIMITS = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-@LIMITS
 @given(kind=st.sampled_from(sorted(WRITTEN)), name=NAMES, few=st.booleans())
 def test_what_is_written_like_an_identifier_is_never_published_by_a_proposal(kind: str, name: str, few: bool) -> None:
     assume(is_free(name))
@@ -187,7 +183,6 @@ def test_what_is_written_like_an_identifier_is_never_published_by_a_proposal(kin
     assert "before" in "".join(shown) or all(year >= 1937 for year in years)
 
 
-@LIMITS
 @given(kind=st.sampled_from(sorted(UNWRITTEN)), name=NAMES)
 def test_what_cannot_be_recognised_is_never_published_by_a_proposal(kind: str, name: str) -> None:
     assume(is_free(name))
@@ -196,7 +191,6 @@ def test_what_cannot_be_recognised_is_never_published_by_a_proposal(kind: str, n
     assert name not in check_proposal(name, values)
 
 
-@LIMITS
 @given(name=NAMES)
 def test_years_that_tell_an_age_above_89_are_one_group(name: str) -> None:
     assume(is_free(name))
@@ -206,7 +200,6 @@ def test_years_that_tell_an_age_above_89_are_one_group(name: str) -> None:
     assert min(int(year) for year in shown if year.isdigit()) == 1937
 
 
-@LIMITS
 @given(
     kind=st.sampled_from(sorted(WRITTEN)),
     name=NAMES,
@@ -224,7 +217,6 @@ def test_a_hand_edited_policy_that_publishes_an_identifier_is_stopped(
     assert not any(str(value) in said for value in values)
 
 
-@LIMITS
 @given(
     kind=st.sampled_from(sorted(UNWRITTEN | COARSENED)),
     name=NAMES,
