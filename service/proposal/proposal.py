@@ -77,7 +77,8 @@ def propose(sample: Sample, name: str, topic: TopicFacts | None = None, rules: R
     found, said = (found, ()) if rules is None else rules.apply(found, columns)
     if not any(guess.role == "quasi" for guess in found):
         alone = "; there is one column: known delimiters are , ; tab and |" if len(columns) == 1 else ""
-        raise DataError(f"no column looks like a quasi-identifier: nothing could be generalized{alone}")
+        because = f". {' '.join(said)}" if said else alone
+        raise DataError(f"no column looks like a quasi-identifier: nothing could be generalized{because}")
     rest = _rows_left(found, columns)
     files = _file_names(found)
     if topic and topic.keyed and persons.column is None:

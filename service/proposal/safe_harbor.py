@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -89,6 +89,8 @@ class SafeHarbor:
         """Return the guesses as the rules allow them, and warnings about what the rules cannot know."""
         own = {column.name: column for column in columns}
         ruled = [self._ruled(guess, own[guess.name]) for guess in found]
+        if not any(guess.role == "quasi" for guess in ruled):
+            return ruled, tuple(_not_recognised(ruled))
         return ruled, tuple(self._warnings(ruled))
 
     def _ruled(self, guess: Guess, column: Profile) -> Guess:
@@ -155,14 +157,8 @@ class SafeHarbor:
 
     def _warnings(self, ruled: Sequence[Guess]) -> list[str]:
         reasons = " ".join(guess.reason for guess in ruled)
-        warnings = []
-        unknown = [guess.name for guess in ruled if guess.role == "left out" and guess.reason.endswith(UNCLASSIFIED)]
-        if unknown:
-            warnings.append(
-                f"Not recognised and left out: {', '.join(unknown)}. To publish a column that is none of the 18 "
-                "identifiers, declare it in the schema and list its name under preset.reviewed."
-            )
-        warnings += [
+        warnings = [
+            *_not_recognised(ruled),
             "Safe Harbor also requires that you know of no way to identify somebody by what is left.",
             "Names of people and places in a column with a harmless name are not recognised: read declared columns.",
             "Safe Harbor requires no k: the guarantee below is stricter. With k: 1 the rules alone hold.",
@@ -189,6 +185,15 @@ class SafeHarbor:
         if "ages" in reasons:
             warnings.append("An age that is published as 90 means 90 or more.")
         return warnings
+
+
+def _not_recognised(ruled: Sequence[Guess]) -> Iterator[str]:
+    unknown = [guess.name for guess in ruled if guess.role == "left out" and guess.reason.endswith(UNCLASSIFIED)]
+    if unknown:
+        yield (
+            f"Not recognised and left out: {', '.join(unknown)}. To publish a column that is none of the 18 "
+            "identifiers, declare it in the schema and list its name under preset.reviewed."
+        )
 
 
 def _removed(name: str, column: Profile, review: ColumnReview) -> str:

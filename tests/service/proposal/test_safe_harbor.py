@@ -244,6 +244,12 @@ def test_what_is_not_recognised_is_named_in_a_warning() -> None:
     assert "preset: {name: hipaa, reviewed: []}" in proposal.text
 
 
+def test_a_table_of_which_nothing_is_recognised_is_answered_with_its_columns() -> None:
+    sample = Sample(pa.table({"q7": ["Dane", "Rock"] * 20, "q8": ["Polk", "Green"] * 20}), whole=True)
+    with pytest.raises(DataError, match="Not recognised and left out: q7, q8"):
+        propose(sample, "visits", rules=SafeHarbor())
+
+
 def test_an_area_that_was_small_in_2000_is_not_published_whatever_the_file_says() -> None:
     sample = Sample(pa.table({"zip": ["03601", "53711"] * 20, "sex": ["F", "M"] * 20}), whole=True)
     proposal = propose(sample, "visits", rules=SafeHarbor({"036": 25_000, "537": 500_000}))
