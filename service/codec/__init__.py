@@ -1,5 +1,6 @@
 """How records are written: one codec per format, from bytes to rows and from what leaves to bytes."""
 
+from service.codec.binary_records import is_read_as
 from service.codec.events import (
     LARGEST_MESSAGE,
     MAX_EVENT_BYTES,
@@ -27,6 +28,8 @@ from service.codec.formats import (
     Decoder,
     Format,
     Route,
+    StreamCodec,
+    StreamDecoder,
     TopicFormat,
     codec_of,
     decoder_of,
@@ -38,6 +41,7 @@ from service.codec.formats import (
 )
 from service.codec.json import JsonCodec
 from service.codec.left_records import LeftRecords
+from service.codec.subjects import NO_SCHEMAS, NewerSchemaError, SchemaIds
 from service.codec.undescribed import Columns, TopicRecords, undescribed
 
 __all__ = [
@@ -47,6 +51,7 @@ __all__ = [
     "JSON_SCHEMA",
     "LARGEST_MESSAGE",
     "MAX_EVENT_BYTES",
+    "NO_SCHEMAS",
     "PROTOBUF",
     "RAW",
     "WIRE_PREFIX",
@@ -60,15 +65,20 @@ __all__ = [
     "JsonCodec",
     "Leaving",
     "LeftRecords",
+    "NewerSchemaError",
     "Records",
     "Refused",
     "Route",
+    "SchemaIds",
+    "StreamCodec",
+    "StreamDecoder",
     "TopicFormat",
     "TopicRecords",
     "codec_of",
     "decoder_of",
     "field_tags",
     "format_names",
+    "is_read_as",
     "key_format_names",
     "plain_values",
     "read_events",

@@ -1,8 +1,8 @@
 """Avro: from records to encoded rows, a batch at a time.
 
 Each record is read as its own schema says, the one whose id is in front of it. Declared fields are found by their
-names; what a record carries beyond them is passed over. The reader's schema, the newest of the topic's subject when the
-stream starts, says which type a public field has, and what stands in for a field that a record's schema does not have.
+names; what a record carries beyond them is passed over. The reader's schema, the newest of the topic's subject, says
+which type a public field has, and what stands in for a field that a record's schema does not have.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from microdata import PersonKey, Reason, Schema, SchemaError
 from service.codec import avro_schema
 from service.codec._avro_kernels import decimals, scan
 from service.codec._found import Found, nothing_found
-from service.codec.avro_schema import AvroSchemaError, Default, Plan, Type, arrow_type
+from service.codec.avro_schema import Aliases, AvroSchemaError, Default, Plan, Type, arrow_type
 from service.codec.binary_records import (
     BinaryDecoder,
     BinaryReader,
@@ -34,7 +34,7 @@ from service.codec.binary_records import (
     strange,
 )
 from service.codec.events import RECORD_KEY, WIRE_PREFIX
-from service.registry import Registry, RegistryError
+from service.codec.subjects import Subject
 
 _WIDTHS = {"int": np.int32, "long": np.int64}
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
@@ -47,6 +47,10 @@ class Schemas(Protocol):
     prefixed: bool
     """Whether a record begins with the id of its schema."""
 
+    @property
+    def number(self) -> int | None:
+        """Id of the reader's schema in the registry; None without a registry."""
+
     def reader(self) -> Type:
         """The schema that tells what fields mean."""
 
@@ -58,9 +62,10 @@ class OneSchema:
     """Records of one schema, without anything in front of them."""
 
     prefixed = False
+    number = None
 
-    def __init__(self, record: Type) -> None:
-        self._record = record
+    def __init__(self, record: Type, aliases: Aliases = ()) -> None:
+        self._record = avro_schema.with_aliases(record, aliases)
 
     def reader(self) -> Type:
         """That schema."""
@@ -77,38 +82,40 @@ class RegistrySchemas:
 
     prefixed = True
 
-    def __init__(self, registry: Registry, subject: str, record: str | None = None, *, scalar: bool = False) -> None:
-        self._registry = registry
+    def __init__(
+        self, subject: Subject, record: str | None = None, *, scalar: bool = False, aliases: Aliases = ()
+    ) -> None:
         self._subject = subject
         self._name = record
         self._scalar = scalar
+        self._aliases = aliases
+
+    @property
+    def number(self) -> int | None:
+        """Id of the reader's schema."""
+        return self._subject.number
 
     def reader(self) -> Type:
-        """The newest of the subject."""
-        newest = self._registry.newest(self._subject)
-        if newest is None:
-            raise RegistryError(
-                f"the schema registry at {self._registry.name} has no subject {self._subject!r} yet",
-                "REGISTRY_NO_SUBJECT",
-            )
-        if newest.kind != "AVRO":
-            raise SchemaError(f"subject {self._subject!r} is not of Avro", given=newest.kind)
+        """The subject's schema that says what fields mean."""
+        registered = self._subject.reader()
         read = scalar_of if self._scalar else record_of
-        found = read(newest.text, f"subject {self._subject!r}", newest.references)
+        found = read(registered.text, f"subject {self._subject.name!r}", registered.references)
         self._name = self._name or found.own_name()
-        return found
+        return avro_schema.with_aliases(found, self._aliases)
 
     def writer(self, number: int) -> Type | Reason:
         """The schema with this id."""
-        registered = self._registry.by_id(number)
+        registered = self._subject.registry.by_id(number)
         if registered is None:
             return Reason.UNKNOWN_SCHEMA
+        if number != self.number:
+            self._subject.check_newest()
         if registered.kind != "AVRO":
             return Reason.OTHER_SCHEMA
         try:
             found = avro_schema.parse(registered.text, registered.references)
         except AvroSchemaError:
-            self._registry.doubt(number)
+            self._subject.registry.doubt(number)
             return Reason.OTHER_SCHEMA
         if self._scalar:
             return Reason.OTHER_SCHEMA if found.name == "record" else avro_schema.wrapped(found, RECORD_KEY)
@@ -197,7 +204,7 @@ class AvroReader(BinaryReader[int, Plan]):
     def __init__(self, fields: Sequence[str], schemas: Schemas, newest: Type, max_bytes: int) -> None:
         self._schemas = schemas
         self._reader = newest
-        super().__init__(fields, max_bytes)
+        super().__init__(fields, max_bytes, schemas.number)
 
     def heads(
         self, data: Bytes, begins: NDArray[np.int64], ends: NDArray[np.int64], why: NDArray[np.int8]

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +54,8 @@ _UUID_BYTES = 16
 _EXACT = Context(prec=2 * MOST_DIGITS)
 MISSING = object()
 """The default of a field that has none."""
+Aliases: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
+"""Of (dotted) fields the other names that they have in the same record."""
 
 
 class AvroSchemaError(ValueError):
@@ -372,7 +374,7 @@ def _called(one: Type, wanted: Iterable[str], reader: Type | None) -> dict[str, 
     names, found = {each.name for each in one.fields}, []
     for name in wanted:
         own = None if reader is None else _field(reader, name)
-        called = (name,) if reader is None else () if own is None else (name, *own.aliases)
+        called = (name,) if reader is None else () if own is None else (own.name, *own.aliases)
         there = next((each for each in called if each in names), None)
         if there is not None:
             found.append((there != name, there, name))
@@ -399,11 +401,23 @@ def wrapped(one: Type, name: str) -> Type:
 
 
 def find(record: Type, name: str) -> list[Type]:
-    """What the value of a (dotted) field may be; nothing where there is no such field."""
+    """Return what the value of a (dotted) field may be, found by its name or an alias; nothing if there is none."""
     there = [record]
     for part in name.split("."):
-        there = [one for each in there for f in each.fields if f.name == part for one in f.type.choices()]
+        found = [_field(each, part) for each in there]
+        there = [one for each in found if each is not None for one in each.type.choices()]
     return there
+
+
+def with_aliases(record: Type, aliases: Aliases) -> Type:
+    """Return the record with further aliases of its fields; the policy's name of a field counts as one of them."""
+    for path, names in aliases:
+        above, _, last = path.rpartition(".")
+        for each in find(record, above) if above else [record]:
+            own = next(filter(None, (_field(each, name) for name in (last, *names))), None)
+            if own is not None:
+                own.aliases = tuple(dict.fromkeys((*own.aliases, last, *names)))
+    return record
 
 
 def default_of(record: Type, name: str) -> Default | None:
@@ -432,7 +446,9 @@ def _below(given: Any, name: str, default: Any) -> Any:
 
 
 def _field(record: Type, name: str) -> Field | None:
-    return next((each for each in record.fields if each.name == name), None)
+    """The field with this name, else the one with this alias."""
+    by_name = next((each for each in record.fields if each.name == name), None)
+    return by_name or next((each for each in record.fields if name in each.aliases), None)
 
 
 def leaves(record: Type, above: str = "", depth: int = 0) -> Iterator[tuple[str, Field]]:

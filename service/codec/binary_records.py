@@ -46,8 +46,10 @@ class Part(NamedTuple, Generic[Plan]):
 class BinaryReader(ABC, Generic[Head, Plan]):
     """Finds these fields in records; those above `max_bytes` are refused."""
 
-    def __init__(self, fields: Sequence[str], max_bytes: int) -> None:
+    def __init__(self, fields: Sequence[str], max_bytes: int, schema_id: int | None = None) -> None:
         self.fields = tuple(fields)
+        self.schema_id = schema_id
+        """Id of the schema that says what fields mean; None without a registry."""
         self._max_bytes = max_bytes
         self._plans: OrderedDict[Head, Plan] = OrderedDict()
         self._rejected: OrderedDict[Head, tuple[Reason, float]] = OrderedDict()
@@ -289,6 +291,11 @@ _PROMOTED = {
     pa.large_string(): {pa.large_binary()},
 }
 """What a type is read as besides itself; bytes are read as texts where they are some."""
+
+
+def is_read_as(given: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether every value of a type is read as one of another type."""
+    return bool(given == kind or kind in _PROMOTED.get(given, set()))
 
 
 def one_column(layers: Sequence[pa.Array], kind: pa.DataType) -> tuple[pa.Array, NDArray[np.int8]]:

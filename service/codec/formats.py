@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, TypeAlias
+
+import pyarrow as pa
 
 from microdata import PersonKey, PersonSource, Schema, SchemaError, Show
 from service.codec import avro, avro_messages, protobuf, protobuf_messages
 from service.codec.avro import AvroDecoder, AvroReader, OneSchema, RegistrySchemas, record_of, scalar_of
 from service.codec.avro_messages import AvroMessages, derived_schema
+from service.codec.avro_schema import Aliases
 from service.codec.binary_messages import largest_row
 from service.codec.binary_records import BinaryDecoder
 from service.codec.events import (
@@ -31,6 +34,7 @@ from service.codec.output_changes import Changes, changes
 from service.codec.protobuf import OneMessage, ProtobufDecoder, ProtobufReader, RegistryMessages
 from service.codec.protobuf_messages import ProtobufMessages, derived_protobuf
 from service.codec.protobuf_schema import same_declarations
+from service.codec.subjects import NO_SCHEMAS, SchemaIds, Subject
 from service.registry import Registry, RegistrySettings, SchemaConflictError
 from service.settings import settings_of
 
@@ -71,6 +75,8 @@ class TopicFormat:
     """The name of the records or messages, where a topic has others too."""
     register: bool = True
     """Whether a schema that the subject does not have is registered there."""
+    aliases: Aliases = ()
+    """Other names that fields of the policy have in the schemas of Avro and Protobuf."""
 
     @property
     def is_prefixed(self) -> bool:
@@ -79,7 +85,7 @@ class TopicFormat:
 
     def identity(self) -> Any:
         """What makes two of them the same: a name, or all that is said beyond it."""
-        said = {key: value for key, value in asdict(self).items() if value not in {None, True}}
+        said = {key: value for key, value in asdict(self).items() if value not in (None, True, ())}
         return self.type if len(said) == 1 else said
 
 
@@ -131,6 +137,10 @@ class Route:
     show: Show = "interval"
     registry: Registry | None = None
     """Who is asked for schemas, where somebody has to be."""
+    schemas: SchemaIds = NO_SCHEMAS
+    """Schemas to read and write by, in the place of the newest of their subjects."""
+    follow: bool = False
+    """Whether decoding raises `NewerSchemaError` when a record shows that a subject has a newer schema."""
 
     @property
     def input_subject(self) -> str:
@@ -165,45 +175,66 @@ class _Encoder(Protocol):
 
 
 @dataclass(frozen=True)
-class TwoFormats:
-    """Reads one format and writes another, or the same with another schema."""
+class StreamDecoder:
+    """Reads the records of a stream's input."""
 
     decoder: Decoder
-    encoder: _Encoder
+    public: Mapping[str, pa.DataType]
+    """Of each public field the type of its column."""
+    schemas: SchemaIds = NO_SCHEMAS
+    """By which it reads."""
 
     def decode(self, batch: Records) -> Events:
         """Rows and refusals of one batch."""
         return self.decoder.decode(batch)
+
+
+@dataclass(frozen=True)
+class StreamCodec(StreamDecoder):
+    """Reads a stream's input and writes its output, each in its own format."""
+
+    encoder: _Encoder = field(kw_only=True)
 
     def encode(self, leaving: Leaving, emit: Emit) -> Iterable[list[bytes]]:
         """The messages of each cluster."""
         return self.encoder.encode(leaving, emit)
 
 
-def codec_of(route: Route, max_bytes: int, message_bytes: int, person_key: PersonKey) -> Codec:
-    """The codec of a stream. A registry is asked for what the stream reads, and told what it writes."""
+def codec_of(route: Route, max_bytes: int, message_bytes: int, person_key: PersonKey) -> StreamCodec:
+    """Return the codec of a stream. A registry is asked for what the stream reads, and told what it writes."""
     source, target = route.format.input.type, route.format.output.type
-    keys = _key_reader(route, max_bytes)
     if not {source, target} & _WITH_SCHEMA:
-        codec = CODECS[source](route.schema, max_bytes, message_bytes, person_key)
-        return codec if keys is None else TwoFormats(DecodedKeys(keys, codec), codec)
-    values = _value_decoder(route, max_bytes, message_bytes, person_key)
-    decoder = values if keys is None else DecodedKeys(keys, values)
+        codec, keys = CODECS[source](route.schema, max_bytes, message_bytes, person_key), _key_reader(route, max_bytes)
+        read = _stream_decoder(route, keys, codec)
+        return StreamCodec(read.decoder, read.public, read.schemas, encoder=codec)
+    read = decoder_of(route, max_bytes, message_bytes, person_key)
     if target in _BINARY:
-        json_values = dict.fromkeys(route.schema.public, JSON_VALUE)
-        public = values.public if isinstance(values, BinaryDecoder) else json_values
-        return TwoFormats(decoder, _binary_messages(route, public, message_bytes))
+        encoder, number = _binary_messages(route, read.public, message_bytes)
+        return StreamCodec(read.decoder, read.public, _writing(read.schemas, number), encoder=encoder)
     messages = JsonMessages(route.schema, message_bytes - WIRE_PREFIX)
     if target != JSON_SCHEMA:
-        return TwoFormats(decoder, messages)
-    text = derived_json_schema(route.schema, route.emit, route.show)
-    return TwoFormats(decoder, JsonSchemaMessages(messages, _prefix(route, "JSON", text)))
+        return StreamCodec(read.decoder, read.public, read.schemas, encoder=messages)
+    number = _output_schema(route, "JSON", derived_json_schema(route.schema, route.emit, route.show))
+    documents = JsonSchemaMessages(messages, _prefix(number))
+    return StreamCodec(read.decoder, read.public, _writing(read.schemas, number), encoder=documents)
 
 
-def decoder_of(route: Route, max_bytes: int, message_bytes: int, person_key: PersonKey) -> Decoder:
+def decoder_of(route: Route, max_bytes: int, message_bytes: int, person_key: PersonKey) -> StreamDecoder:
     """The half of the codec that reads. A registry is asked for what the stream reads, and told nothing."""
     keys, values = _key_reader(route, max_bytes), _value_decoder(route, max_bytes, message_bytes, person_key)
-    return values if keys is None else DecodedKeys(keys, values)
+    return _stream_decoder(route, keys, values)
+
+
+def _stream_decoder(route: Route, keys: KeyReader | None, values: Decoder) -> StreamDecoder:
+    decoder = values if keys is None else DecodedKeys(keys, values)
+    key = keys.reader.schema_id if isinstance(keys, BinaryKeys) else None
+    if isinstance(values, BinaryDecoder):
+        return StreamDecoder(decoder, values.public, SchemaIds(values.reader.schema_id, key))
+    return StreamDecoder(decoder, dict.fromkeys(route.schema.public, JSON_VALUE), SchemaIds(None, key))
+
+
+def _writing(schemas: SchemaIds, number: int | None) -> SchemaIds:
+    return SchemaIds(schemas.input, schemas.key, number)
 
 
 def _value_decoder(route: Route, max_bytes: int, message_bytes: int, person_key: PersonKey) -> Decoder:
@@ -225,12 +256,17 @@ def _binary_decoder(route: Route, max_bytes: int, largest: int, person_key: Pers
     return ProtobufDecoder(route.schema, _protobuf_schemas(route), max_bytes, largest, person_key)
 
 
-def _binary_messages(route: Route, public: Mapping[str, Any], message_bytes: int) -> AvroMessages | ProtobufMessages:
+def _binary_messages(
+    route: Route, public: Mapping[str, Any], message_bytes: int
+) -> tuple[AvroMessages | ProtobufMessages, int | None]:
+    """What writes the output, and the id of its schema."""
     what = route.schema, public, route.emit, route.show, route.output
     if route.format.output.type == AVRO:
-        return AvroMessages(route.schema, message_bytes, _prefix(route, "AVRO", derived_schema(*what)))
-    prefix = _prefix(route, protobuf.KIND, derived_protobuf(*what))
-    return ProtobufMessages(route.schema, message_bytes, prefix and prefix + protobuf.FIRST_MESSAGE)
+        number = _output_schema(route, "AVRO", derived_schema(*what))
+        return AvroMessages(route.schema, message_bytes, _prefix(number)), number
+    number = _output_schema(route, protobuf.KIND, derived_protobuf(*what))
+    prefix = _prefix(number)
+    return ProtobufMessages(route.schema, message_bytes, prefix and prefix + protobuf.FIRST_MESSAGE), number
 
 
 def topic_complaints(route: Route) -> list[tuple[str, str]]:
@@ -239,7 +275,7 @@ def topic_complaints(route: Route) -> list[tuple[str, str]]:
     if route.format.input.type == AVRO:
         found += avro.complaints(_avro_schemas(route).reader(), route.schema)
     if route.format.input.type == PROTOBUF:
-        found += protobuf.complaints(_protobuf_schemas(route).reader(), route.schema)
+        found += protobuf.complaints(_protobuf_schemas(route).reader(), route.schema, route.format.input.aliases)
     try:
         _key_reader(route, MAX_EVENT_BYTES)
     except SchemaError as error:
@@ -290,7 +326,8 @@ def _avro_key_schemas(route: Route, side: TopicFormat) -> avro.Schemas:
     scalar = route.schema.key_field is None
     if side.schema is not None:
         return OneSchema((scalar_of if scalar else record_of)(side.schema, "stream.format.key"))
-    return RegistrySchemas(route.asked(), route.key_subject, side.record, scalar=scalar)
+    subject = Subject(route.asked(), route.key_subject, "AVRO", route.schemas.key, follow=route.follow)
+    return RegistrySchemas(subject, side.record, scalar=scalar)
 
 
 def _protobuf_keys(route: Route, side: TopicFormat, max_bytes: int) -> ProtobufReader:
@@ -305,7 +342,8 @@ def _protobuf_keys(route: Route, side: TopicFormat, max_bytes: int) -> ProtobufR
 def _protobuf_key_schemas(route: Route, side: TopicFormat) -> protobuf.Schemas:
     if side.schema is not None:
         return OneMessage(side.schema, side.record, "stream.format.key")
-    return RegistryMessages(route.asked(), route.key_subject, side.record)
+    subject = Subject(route.asked(), route.key_subject, protobuf.KIND, route.schemas.key, follow=route.follow)
+    return RegistryMessages(subject, side.record)
 
 
 def registry_of(route: Route) -> Registry | None:
@@ -325,27 +363,43 @@ def _largest_json_row(schema: Schema, message_bytes: int) -> int:
 def _avro_schemas(route: Route) -> avro.Schemas:
     side = route.format.input
     if side.schema is not None:
-        return OneSchema(record_of(side.schema, "stream.format"))
-    return RegistrySchemas(route.asked(), route.input_subject, side.record)
+        return OneSchema(record_of(side.schema, "stream.format"), side.aliases)
+    return RegistrySchemas(_input_subject(route, "AVRO"), side.record, aliases=side.aliases)
 
 
 def _protobuf_schemas(route: Route) -> protobuf.Schemas:
     side = route.format.input
     if side.schema is not None:
-        return OneMessage(side.schema, side.record, "stream.format")
-    return RegistryMessages(route.asked(), route.input_subject, side.record)
+        return OneMessage(side.schema, side.record, "stream.format", side.aliases)
+    return RegistryMessages(_input_subject(route, protobuf.KIND), side.record, side.aliases)
 
 
-def _prefix(route: Route, kind: str, text: str) -> bytes:
-    """What stands in front of every message: the id of its schema, which the registry has from now on."""
+def _input_subject(route: Route, kind: str) -> Subject:
+    return Subject(route.asked(), route.input_subject, kind, route.schemas.input, follow=route.follow)
+
+
+def _prefix(number: int | None) -> bytes:
+    """What stands in front of every message: the id of its schema; nothing where the policy has the schema."""
+    return b"" if number is None else b"\0" + number.to_bytes(4, "big")
+
+
+def _output_schema(route: Route, kind: str, text: str) -> int | None:
+    """The id of the output's schema, which the registry has from now on; None where the policy has the schema."""
     side = route.format.output
     if side.schema is not None:
-        same = same_declarations if kind == protobuf.KIND else avro.same_schema
-        if same(side.schema, text):
-            return b""
+        if _same_schema(kind, side.schema, text):
+            return None
         raise SchemaConflictError(f"stream.format: the output's schema file must hold {text}")
-    number = _number(route.asked(), route.output_subject, kind, text, register=side.register)
-    return b"\0" + number.to_bytes(4, "big")
+    number = route.schemas.output
+    if number is not None:
+        known = route.asked().by_id(number)
+        if known is not None and known.kind == kind and _same_schema(kind, known.text, text):
+            return number
+    return _number(route.asked(), route.output_subject, kind, text, register=side.register)
+
+
+def _same_schema(kind: str, one: str, other: str) -> bool:
+    return same_declarations(one, other) if kind == protobuf.KIND else avro.same_schema(one, other)
 
 
 def _number(registry: Registry, subject: str, kind: str, text: str, *, register: bool) -> int:

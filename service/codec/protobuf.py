@@ -2,7 +2,7 @@
 
 Each record is read as its own schema says, the one whose id is in front of it, with the message that it is. Declared
 fields are found by their names there; what a record carries beyond them is passed over. The newest schema of the
-topic's subject when the stream starts says which type a public field has.
+topic's subject says which type a public field has.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from microdata import PersonKey, Reason, Schema, SchemaError
 from service.codec import protobuf_schema
 from service.codec._found import Found, nothing_found
 from service.codec._protobuf_kernels import DEFAULT, VALUE, heads, scan
-from service.codec.avro_schema import RANGES
+from service.codec.avro_schema import RANGES, Aliases
 from service.codec.binary_records import (
     BinaryDecoder,
     BinaryReader,
@@ -30,10 +30,10 @@ from service.codec.binary_records import (
     never_fits,
     strange,
 )
-from service.codec.protobuf_schema import MOMENT, Leaf, Plan, arrow_type, message_of, path_of
+from service.codec.protobuf_schema import MOMENT, Leaf, Path, Plan, arrow_type, message_of, path_of
 from service.codec.protobuf_text import unescaped, whole
 from service.codec.protobuf_types import Enum, Field, File, Message, ProtobufSchemaError
-from service.registry import Registry, RegistryError
+from service.codec.subjects import Subject
 
 KIND = "PROTOBUF"
 """As registries say it."""
@@ -50,6 +50,12 @@ class Schemas(Protocol):
 
     prefixed: bool
     """Whether a record begins with the id of its schema and the place of its message there."""
+    aliases: Aliases
+    """Other names that the policy's fields have."""
+
+    @property
+    def number(self) -> int | None:
+        """Id of the reader's schema in the registry; None without a registry."""
 
     def reader(self) -> Message:
         """The message that tells what fields mean."""
@@ -62,8 +68,10 @@ class OneMessage:
     """Records of one message, without anything in front of them."""
 
     prefixed = False
+    number = None
 
-    def __init__(self, text: str, name: str | None, source: str) -> None:
+    def __init__(self, text: str, name: str | None, source: str, aliases: Aliases = ()) -> None:
+        self.aliases = aliases
         self._message = read_message(text, name, source)
 
     def reader(self) -> Message:
@@ -81,23 +89,21 @@ class RegistryMessages:
 
     prefixed = True
 
-    def __init__(self, registry: Registry, subject: str, message: str | None = None) -> None:
-        self._registry = registry
+    def __init__(self, subject: Subject, message: str | None = None, aliases: Aliases = ()) -> None:
+        self.aliases = aliases
         self._subject = subject
         self._name = message
         self._files: OrderedDict[int, File | Reason] = OrderedDict()
 
+    @property
+    def number(self) -> int | None:
+        """Id of the reader's schema."""
+        return self._subject.number
+
     def reader(self) -> Message:
-        """The one of the newest schema of the subject."""
-        newest = self._registry.newest(self._subject)
-        if newest is None:
-            raise RegistryError(
-                f"the schema registry at {self._registry.name} has no subject {self._subject!r} yet",
-                "REGISTRY_NO_SUBJECT",
-            )
-        if newest.kind != KIND:
-            raise SchemaError(f"subject {self._subject!r} is not of Protobuf", given=newest.kind)
-        found = read_message(newest.text, self._name, f"subject {self._subject!r}", newest.references)
+        """The one of the subject's schema that says what fields mean."""
+        registered = self._subject.reader()
+        found = read_message(registered.text, self._name, f"subject {self._subject.name!r}", registered.references)
         self._name = self._name or found.full_name
         return found
 
@@ -111,15 +117,17 @@ class RegistryMessages:
         return found if found is not None and is_ours else Reason.OTHER_SCHEMA
 
     def _file(self, number: int) -> File | Reason:
-        registered = self._registry.by_id(number)
+        registered = self._subject.registry.by_id(number)
         if registered is None:
             return Reason.UNKNOWN_SCHEMA
+        if number != self.number:
+            self._subject.check_newest()
         found: File | Reason = Reason.OTHER_SCHEMA
         if registered.kind == KIND:
             try:
                 found = protobuf_schema.parse(registered.text, registered.references)
             except ProtobufSchemaError:
-                self._registry.doubt(number)
+                self._subject.registry.doubt(number)
                 return Reason.OTHER_SCHEMA
         self._files[number] = found
         if len(self._files) > _MOST_FILES:
@@ -139,21 +147,20 @@ def read_message(text: str, name: str | None, source: str, references: tuple[str
     return found
 
 
-def complaints(message: Message, schema: Schema) -> Iterator[tuple[str, str]]:
+def complaints(message: Message, schema: Schema, aliases: Aliases = ()) -> Iterator[tuple[str, str]]:
     """Declared fields that a message does not have, or not in a form that can be used, and why."""
     for name in schema.fields():
-        why = _complaint(message, name, partial(never_fits, schema, name))
+        why = _complaint(path_of(message, name, aliases), message, partial(never_fits, schema, name))
         if why is not None:
             yield name, why
 
 
 def key_complaint(message: Message, field: str) -> str | None:
     """Return why this (dotted) field of a key cannot name a person."""
-    return _complaint(message, field, never_a_person)
+    return _complaint(path_of(message, field), message, never_a_person)
 
 
-def _complaint(message: Message, name: str, never: Callable[[pa.DataType], bool]) -> str | None:
-    path = path_of(message, name)
+def _complaint(path: Path | None, message: Message, never: Callable[[pa.DataType], bool]) -> str | None:
     if path is None:
         return f"the topic's schema has no such field{_choices(message)}"
     why = protobuf_schema.complaint(path)
@@ -180,7 +187,7 @@ class ProtobufReader(BinaryReader[bytes, Plan]):
     def __init__(self, fields: Sequence[str], schemas: Schemas, newest: Message, max_bytes: int) -> None:
         self._schemas = schemas
         self._reader = newest
-        super().__init__(fields, max_bytes)
+        super().__init__(fields, max_bytes, schemas.number)
 
     def heads(
         self, data: Bytes, begins: NDArray[np.int64], ends: NDArray[np.int64], why: NDArray[np.int8]
@@ -201,7 +208,9 @@ class ProtobufReader(BinaryReader[bytes, Plan]):
         """By the message that this schema has at this place."""
         number, path = int.from_bytes(head[:_ID], "big"), head[_ID : _ID + head[-1]] if head else b""
         writer = self._schemas.writer(number, place_of(path))
-        return writer if isinstance(writer, Reason) else protobuf_schema.plan(writer, self.fields)
+        return (
+            writer if isinstance(writer, Reason) else protobuf_schema.plan(writer, self.fields, self._schemas.aliases)
+        )
 
     def scan(
         self, data: Bytes, begins: NDArray[np.int64], ends: NDArray[np.int64], plan: Plan
@@ -215,7 +224,7 @@ class ProtobufReader(BinaryReader[bytes, Plan]):
         del place
         leaf, rows = plan.leaves.get(name), found.choice.shape[1]
         if leaf is None:
-            path = path_of(self._reader, name)
+            path = path_of(self._reader, name, self._schemas.aliases)
             default = None if path is None else default_of(path[-1])
             return [pa.nulls(rows) if default is None else default.take(pa.array(np.zeros(rows, np.int64)))]
         choice = found.choice[leaf.slot]
@@ -234,9 +243,10 @@ class ProtobufDecoder(BinaryDecoder[bytes, Plan]):
         self, schema: Schema, schemas: Schemas, max_bytes: int, largest_row: int, person_key: PersonKey | None = None
     ) -> None:
         newest = schemas.reader()
-        for name, complaint in complaints(newest, schema):
+        for name, complaint in complaints(newest, schema, schemas.aliases):
             raise SchemaError(complaint, at=name)
-        public = {name: arrow_type(path[-1]) for name in schema.public if (path := path_of(newest, name))}
+        paths = {name: path_of(newest, name, schemas.aliases) for name in schema.public}
+        public = {name: arrow_type(path[-1]) for name, path in paths.items() if path}
         reader = ProtobufReader(schema.fields(), schemas, newest, max_bytes)
         super().__init__(schema, reader, public, largest_row, person_key)
 

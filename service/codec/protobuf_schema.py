@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from service.codec import _protobuf_kernels as wire
 from service.codec._protobuf_kernels import Program
+from service.codec.avro_schema import Aliases
 from service.codec.protobuf_descriptors import parse_descriptors
 from service.codec.protobuf_text import parse_text
 from service.codec.protobuf_types import Enum, Field, File, Message, ProtobufSchemaError
@@ -126,12 +127,16 @@ def type_name(one: Field) -> str:
 # -- one field ---------------------------------------------------------------------------------------------------------
 
 
-def path_of(message: Message, name: str) -> Path | None:
-    """The way to a (dotted) field; None where there is no such field."""
+def path_of(message: Message, name: str, aliases: Aliases = ()) -> Path | None:
+    """The way to a (dotted) field, by its name or an alias; None where there is no such field."""
     here: Message | Enum | None = message
     path: list[Field] = []
+    others, above = dict(aliases), ""
     for part in name.split("."):
-        found = here.field(part) if isinstance(here, Message) else None
+        above = f"{above}.{part}" if above else part
+        found = None
+        if isinstance(here, Message):
+            found = next(filter(None, map(here.field, (part, *others.get(above, ())))), None)
         if found is None:
             return None
         path.append(found)
@@ -266,11 +271,11 @@ class _Assembler:
         return Program(*places, np.array(cleared or [0], np.int64))
 
 
-def plan(message: Message, fields: Sequence[str]) -> Plan:
+def plan(message: Message, fields: Sequence[str], aliases: Aliases = ()) -> Plan:
     """How records of this message are read; a field that is of no use there is as one that is not there."""
     assembler, leaves = _Assembler(message), {}
     for name in fields:
-        path = path_of(message, name)
+        path = path_of(message, name, aliases)
         if path is None or complaint(path) is not None:
             continue
         last = path[-1]

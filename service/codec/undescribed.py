@@ -27,6 +27,7 @@ from service.codec.events import MAX_EVENT_BYTES, WIRE_PREFIX
 from service.codec.field_tags import MOST_FIELDS, field_tags
 from service.codec.formats import AVRO, DEFAULT_FORMAT, JSON_SCHEMA, PROTOBUF, RAW
 from service.codec.protobuf import ProtobufReader, RegistryMessages
+from service.codec.subjects import Subject
 from service.registry import Registered, Registry
 
 _AT_ONCE = 1 << 20
@@ -86,9 +87,9 @@ def _undescribed_values(subject: str, registry: Registry) -> TopicRecords:
         return TopicRecords(DEFAULT_FORMAT, JsonColumns())
     tags = field_tags(newest)
     if newest.kind == "AVRO":
-        return TopicRecords(AVRO, avro_columns(RegistrySchemas(registry, subject)), tags)
+        return TopicRecords(AVRO, avro_columns(RegistrySchemas(Subject(registry, subject, "AVRO"))), tags)
     if newest.kind == "PROTOBUF":
-        return TopicRecords(PROTOBUF, protobuf_columns(RegistryMessages(registry, subject)), tags)
+        return TopicRecords(PROTOBUF, protobuf_columns(RegistryMessages(Subject(registry, subject, "PROTOBUF"))), tags)
     return TopicRecords(JSON_SCHEMA, JsonColumns(WIRE_PREFIX), tags)
 
 

@@ -6,7 +6,7 @@ brokers. They raise only the errors of `service.kafka.errors`. Nothing here may 
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 from uuid import UUID
 
 import numpy as np
@@ -51,6 +51,14 @@ class RecordBatch:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def between(self, start: int, stop: int) -> Self:
+        """Return the records at offsets from `start` to before `stop`."""
+        first, end = np.searchsorted(self.offsets, (start, stop)).tolist()
+        if end - first == len(self):
+            return self
+        some = slice(first, end)
+        return type(self)(self.partition, self.offsets[some], self.timestamps[some], self.keys[some], self.values[some])
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,10 @@ class TopicFormatSection(Section):
     register_: bool = Field(
         default=True, alias="register", description="whether the output's schema is registered, or has to be there"
     )
+    aliases: dict[FieldName, list[FieldName]] = Field(
+        default_factory=dict,
+        description="of the input in Avro or Protobuf: other names that fields of the policy have in its schemas",
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -95,6 +99,11 @@ class TopicFormatSection(Section):
             raise PydanticCustomError("format", "json has no schema: leave everything but type out")
         if self.type == JSON_SCHEMA and not {self.schema_, self.record, self.message} <= {None}:
             reason = "documents are read as JSON, whatever their schema says: leave schema, record and message out"
+            raise PydanticCustomError("format", reason)
+        if self.type == JSON_SCHEMA and self.aliases:
+            raise PydanticCustomError("format", "documents of JSON are read without their schema: leave aliases out")
+        if any("." in other for names in self.aliases.values() for other in names):
+            reason = "aliases are names without dots: a field stays in its record, for example {home.zip: [postcode]}"
             raise PydanticCustomError("format", reason)
         if (self.type == AVRO and self.message) or (self.type == PROTOBUF and self.record):
             raise PydanticCustomError("format", "Avro has records and Protobuf has messages: name the right one")
@@ -119,7 +128,16 @@ class FormatSection(Section):
     def _is_only_read(cls, key: str | TopicFormatSection | None) -> str | TopicFormatSection | None:
         if isinstance(key, TopicFormatSection) and "register_" in key.model_fields_set:
             raise PydanticCustomError("format", "schemas of keys are only read: leave register out")
+        if isinstance(key, TopicFormatSection) and key.aliases:
+            raise PydanticCustomError("format", "only fields of the input have aliases: leave aliases out")
         return key
+
+    @field_validator("output")
+    @classmethod
+    def _is_only_written(cls, output: str | TopicFormatSection) -> str | TopicFormatSection:
+        if isinstance(output, TopicFormatSection) and output.aliases:
+            raise PydanticCustomError("format", "only fields of the input have aliases: leave aliases out")
+        return output
 
 
 class StreamSection(Section):

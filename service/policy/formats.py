@@ -39,7 +39,8 @@ def _topic_format(
             problems.append(
                 PolicyProblem(f"{at}.schema", "no such file beside the policy, or above 1 MB", given.schema_)
             )
-    return TopicFormat(given.type, text, given.subject, given.record or given.message, given.register_)
+    aliases = tuple((name, tuple(others)) for name, others in sorted(given.aliases.items()))
+    return TopicFormat(given.type, text, given.subject, given.record or given.message, given.register_, aliases)
 
 
 def _text(name: str, beside: Beside) -> str | None:

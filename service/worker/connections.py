@@ -5,24 +5,25 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from microdata import PersonKey
+from microdata import PersonKey, SchemaError
 from microdata.encoding import encode_persons
-from service.codec import Codec, codec_of, registry_of
+from service.codec import NO_SCHEMAS, Route, SchemaIds, StreamCodec, StreamDecoder, codec_of, decoder_of, registry_of
 from service.kafka import Client, FinalError, KafkaError, Partition, Reader, reach
 from service.publishing.messages import MessageEncoder
-from service.registry import Registry
-from service.worker.asking import AskingCodec, asking
+from service.registry import Registry, SchemaConflictError
+from service.worker.asking import AskingDecoder, asking
 from service.worker.heard import HeardReader
 from service.worker.keyed import KeyedDecoder
 from service.worker.metrics import Metrics
-from service.worker.restoring import Restorer
+from service.worker.restoring import Restorer, last_state
 from service.worker.sealing import load_keys
 from service.worker.settings import WorkerSettings
 from service.worker.stream import Stream
@@ -56,7 +57,14 @@ class Connections:
         self._registry: Registry | None = None
         self._asked = ""
         """Who is asked at the moment."""
+        self._codec: StreamCodec | None = None
+        self._decoders: dict[SchemaIds, StreamDecoder] = {}
+        self._kept: tuple[SchemaIds, str] | None = None
+        """Schemas to go on with although the registry has newer ones, and why."""
+        self.has_newer_schema = False
+        """Whether a record has shown that the registry has newer schemas than those that are read by."""
         self._opened = ExitStack()
+        self._has_readers = False
         self._is_open = False
 
     def wait(self, stop: threading.Event) -> bool:
@@ -86,10 +94,12 @@ class Connections:
         stream, settings = self._stream, self._settings
         with closing(self.client.admin()) as admin:
             self.topics = prepare(admin, stream, settings, self.client.largest_request)
-        codec = self._codec()
-        self.decoder = KeyedDecoder(codec, stream.keyed, self.topics.input_partitions)
-        if not self._is_open:
+        if not self._has_readers:
             self._open_readers()
+        self._codec = codec = self._new_codec()
+        self.has_newer_schema = False
+        decoder = AskingDecoder(codec, self._note_newer_schema)
+        self.decoder = KeyedDecoder(decoder, stream.keyed, self.topics.input_partitions)
         partitions = self.topics.output_partitions
         self.messages = MessageEncoder(stream.schema, codec, stream.emit, partitions, show=stream.show)
         self.restorer = Restorer(
@@ -99,22 +109,80 @@ class Connections:
             self._reader,
             self._dirty_reader,
             codec,
+            self._decoder_by,
             settings,
             self._keys,
             ending=self.ending,
         )
+        self._is_open = True
 
-    def _codec(self) -> Codec:
+    def keep_schemas(self, schemas: SchemaIds, error: Exception) -> bool:
+        """Read and write by these schemas from now on; False where others are kept already."""
+        if self._kept is not None:
+            return False
+        self._kept = schemas, _behind(self._stream, schemas, error)
+        self.has_newer_schema = True
+        log.warning("%s", self._kept[1])
+        return True
+
+    def _note_newer_schema(self) -> None:
+        self.has_newer_schema = True
+
+    def _new_codec(self) -> StreamCodec:
+        """Make the codec by the newest schemas; where the policy does not fit them, by those that the stream has used.
+
+        So an incompatible schema keeps nobody from draining a stream, and nothing that is pending is stuck.
+        """
         if self._registry is None:
             self._registry = registry_of(self._stream.route)
         kafka = self._asked
         if self._registry is not None:
             self._asked = f"the schema registry at {self._registry.name}"
-        route = replace(self._stream.route, registry=self._registry)
         with asking():
-            made = codec_of(route, self._settings.max_event_bytes, self.topics.message_bytes, self._person_key)
+            try:
+                schemas, reason = self._kept or (NO_SCHEMAS, None)
+                made = self._codec_by(schemas)
+                self._metrics.behind(reason)
+            except (SchemaError, SchemaConflictError) as error:
+                made = self._codec_by_used(error)
         self._asked = kafka
-        return AskingCodec(made)
+        return made
+
+    def _codec_by_used(self, error: SchemaError | SchemaConflictError) -> StreamCodec:
+        used = [] if self._codec is None else [self._codec.schemas]
+        for schemas in used or self._recorded_schemas():
+            with suppress(SchemaError, SchemaConflictError):
+                made = self._codec_by(schemas)
+                reason = _behind(self._stream, schemas, error)
+                log.warning("%s", reason)
+                self._metrics.behind(reason)
+                return made
+        raise error
+
+    def _recorded_schemas(self) -> list[SchemaIds]:
+        """The schemas that the states of this stream name, the newest first."""
+        found = []
+        for number in range(self.topics.input_partitions):
+            state = last_state(self._reader, self._dirty_reader, Partition(self._stream.state_topic, number))
+            if state is not None and state.engine is not None and state.origin.fingerprint == self._stream.fingerprint:
+                found += [one.schemas for one in state.schemas[-1:]]
+        return sorted(set(found), key=lambda one: (one.input or 0, one.key or 0, one.output or 0), reverse=True)
+
+    def _route(self, schemas: SchemaIds, *, follow: bool) -> Route:
+        return replace(self._stream.route, registry=self._registry, schemas=schemas, follow=follow)
+
+    def _codec_by(self, schemas: SchemaIds) -> StreamCodec:
+        limits = self._settings.max_event_bytes, self.topics.message_bytes
+        return codec_of(self._route(schemas, follow=True), *limits, self._person_key)
+
+    def _decoder_by(self, schemas: SchemaIds) -> StreamDecoder:
+        """Return what reads events again as they were read by these schemas."""
+        if schemas not in self._decoders:
+            limits = self._settings.max_event_bytes, self.topics.message_bytes
+            with asking():
+                route = self._route(schemas, follow=False)
+                self._decoders[schemas] = decoder_of(route, *limits, self._person_key)
+        return self._decoders[schemas]
 
     def tags_of(self, persons: Sequence[str]) -> NDArray[np.int64]:
         """How persons of these names are known here: both codes of each."""
@@ -132,7 +200,7 @@ class Connections:
             )
             self._reader = opened.enter_context(closing(self._heard(self.client.reader())))
             self._dirty_reader = opened.enter_context(closing(self.client.reader(dirty=True)))
-            self._opened, self._is_open = opened.pop_all(), True
+            self._opened, self._has_readers = opened.pop_all(), True
 
     def _heard(self, reader: Reader) -> HeardReader:
         def heard(partition: Partition, share: float) -> None:
@@ -166,3 +234,14 @@ class Connections:
             yield
         finally:
             timer.cancel()
+
+
+def _behind(stream: Stream, schemas: SchemaIds, error: Exception) -> str:
+    """Say why a stream does not use the newest schemas, and what to do about it."""
+    numbers = [f"{role} {number}" for role, number in msgspec.structs.asdict(schemas).items() if number is not None]
+    return (
+        f"stream {stream.name!r} goes on with the schemas that it has used so far (ids: {', '.join(numbers)}), because "
+        f"its policy does not fit the newest ones: {error}. To take over the change, write a new policy that fits (for "
+        "a renamed field with stream.format.input.aliases, for another type with another output or output subject), "
+        "stop the workers, then run `portcullis drain OLD_POLICY` and `portcullis run NEW_POLICY`"
+    )

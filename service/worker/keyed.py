@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from microdata import Reason
-from service.codec import Codec, Events, Records
+from service.codec import Decoder, Events, Records
 from service.codec.events import RECORD_KEY, Refused
 from service.kafka import Partition
 from service.kafka.partitioners import Partitioner, partitions_of
@@ -26,14 +26,14 @@ class PlacedRecords(Records, Protocol):
 class KeyedDecoder:
     """Decodes records of a topic of so many partitions, chosen by key."""
 
-    codec: Codec
+    decoder: Decoder
     partitioner: Partitioner | None
     """None where nobody has said how producers do it: then nothing is checked."""
     partitions: int
 
     def decode(self, batch: PlacedRecords) -> Events:
         """Rows and refusals of one batch."""
-        events = self.codec.decode(batch)
+        events = self.decoder.decode(batch)
         if self.partitioner is None:
             return events
         places = partitions_of(self.partitioner, batch.keys, self.partitions)

@@ -39,6 +39,7 @@ from service.kafka import (
 )
 from service.publishing.departure import Departure
 from service.publishing.messages import commit_tick
+from service.worker.asking import SchemaChangedError
 from service.worker.connections import Connections
 from service.worker.metrics import Metrics
 from service.worker.ownership import Ownership
@@ -131,6 +132,8 @@ class Worker:
             taken += self._take_some(min(_LONGEST_POLL, max(0.0, end - time.monotonic())))
             if stop.is_set() or taken >= self._settings.commit_events or time.monotonic() >= end:
                 break
+            if self._connections.has_newer_schema:  # what was taken by the old one is committed first
+                break
         owed = self._check_and_encode()
         self._catch_up()
         self._expire()
@@ -143,10 +146,13 @@ class Worker:
 
     def _take_some(self, timeout: float) -> int:
         """Hand what there is to the engines; the number of records."""
+        before = dict(self._owned.running)
         batches = self._poll(timeout, self._settings.poll_records)
         running = self._owned.running
         self._rejections = {partition: own for partition, own in self._rejections.items() if partition in running}
-        ours = [batch for batch in batches if batch.partition in running]
+        # What was polled before its partition was restored comes again from where that goes on.
+        kept = {partition for partition, own in running.items() if own is before.get(partition)}
+        ours = [batch for batch in batches if batch.partition in kept]
         taken = self._decode_all(ours, timeout)
         self.metrics.polled(self._connections.consumer.assignment(), running, self._owned.stopped)
         return taken
@@ -215,12 +221,15 @@ class Worker:
             try:
                 self._decode_and_push(batch)
                 taken += len(batch)
+            except SchemaChangedError:
+                waiting.add(batch.partition)
+                self._put_back(batch)
             except RetriableError as error:
                 waiting.add(batch.partition)
                 self._decoding.note(error)
                 self._put_back(batch)
         if waiting:
-            self._stop.wait(min(timeout, self._decoding.pause))
+            self._stop.wait(min(timeout, max(self._decoding.pause, self._owned.pause)))
         elif batches:
             self._decoding.over()
         return taken

@@ -120,6 +120,7 @@ class Metrics(Collector):
         self._stopped: dict[Partition, str] = {}
         self._errors: Counter[str] = Counter()
         self._trouble: dict[str, dict[str, Any]] = {}
+        self._behind: str | None = None
         self._polled_at: float | None = None
         self._step, self._step_at = "starting", time.monotonic()
         self._waits_for: str | None = "it is starting"
@@ -184,6 +185,11 @@ class Metrics(Collector):
         with self._lock:
             known = self._partitions.setdefault(partition, {})
             known["rejecting"] = None if found is None else {**found.as_dict(), "text": str(found)}
+
+    def behind(self, reason: str | None) -> None:
+        """Note why the stream does not use the newest schemas of the registry; None where it does."""
+        with self._lock:
+            self._behind = reason
 
     def failed(self, doing: str, code: str, reason: str) -> None:
         """Kafka did not do what was asked of it; it is asked again, and until it has worked nothing is well."""
@@ -361,7 +367,8 @@ class Metrics(Collector):
         """Return what an operator should look at although the worker is doing its job."""
         with self._lock:
             found = {one.number: each["rejecting"] for one, each in self._partitions.items() if each.get("rejecting")}
-        return [f"partition {number}: {rejecting['text']}" for number, rejecting in sorted(found.items())]
+            behind = [] if self._behind is None else [self._behind]
+        return behind + [f"partition {number}: {rejecting['text']}" for number, rejecting in sorted(found.items())]
 
     def status(self) -> dict[str, Any]:
         """Everything that API and console show of this worker."""
@@ -384,6 +391,7 @@ class Metrics(Collector):
                 "stopped": {str(partition.number): why for partition, why in sorted(self._stopped.items())},
                 "kafka_errors": dict(self._errors),
                 "trouble": {doing: dict(known) for doing, known in self._trouble.items()},
+                "old_schemas": self._behind,
             }
 
 

@@ -12,11 +12,12 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from microdata import GuaranteeError
+from service.codec import NewerSchemaError
 from service.kafka import Committed, FinalError, GroupToken, KafkaError, Partition, RetriableError
 from service.worker.connections import Connections
 from service.worker.metrics import Metrics
 from service.worker.partition import InputPartition
-from service.worker.restoring import PartitionError, lost_memory, recreated_input, recreated_state
+from service.worker.restoring import ChangedTypesError, PartitionError, lost_memory, recreated_input, recreated_state
 from service.worker.stream import Stream
 from service.worker.topics import MissingTopicError, TopicError
 from service.worker.transactions import Transactions
@@ -69,13 +70,18 @@ class Ownership:
     def take_over(self, token: GroupToken) -> None:
         """Restore what is assigned and not yet running; a partition that cannot go on stops with its reason."""
         waiting = self._waiting()
-        if not waiting or self._trouble.pause or self._transactions.trouble.pause:
+        renew = self._connections.has_newer_schema
+        if not (waiting or renew) or self._trouble.pause or self._transactions.trouble.pause:
             return
         try:
-            if not self.topics_hold():
-                waiting = self._waiting()
-                if not waiting:
-                    return
+            if renew:
+                # Rows and messages have the types of one schema: everything is read again by the newest.
+                self._connections.look_at_topics()
+                self.discard()
+            self.topics_hold()
+            waiting = self._waiting()
+            if not waiting:
+                return
             if max(partition.number for partition in waiting) >= self._connections.topics.input_partitions:
                 # The input has grown. Clients opened before may not know the new partitions of the state topic.
                 self._connections.look_at_topics()
@@ -95,6 +101,11 @@ class Ownership:
             self._trouble.note(error)
         else:
             self._trouble.over()
+
+    @property
+    def pause(self) -> float:
+        """Seconds until partitions are restored again; 0 where nothing is wrong."""
+        return self._trouble.pause
 
     def _waiting(self) -> list[Partition]:
         """What is to be restored; what could not be comes last, so that it holds up nobody else."""
@@ -121,6 +132,11 @@ class Ownership:
         except (PartitionError, GuaranteeError) as error:
             self.halt(partition, str(error))
             return
+        except ChangedTypesError as error:
+            if not self._connections.keep_schemas(error.schemas, error):
+                self.halt(partition, f"{error}, and other partitions need yet other schemas")
+                return
+            raise RetriableError(str(error), NewerSchemaError.code) from None
         self._connections.consumer.seek(partition, own.position)
         self._connections.consumer.resume([partition])
         self.running[partition] = own

@@ -26,7 +26,7 @@ from service.publishing.rows import Rows, rejected_batch
 from service.worker.memory import Written
 from service.worker.packing import Packed
 from service.worker.person_memory import PersonMemory
-from service.worker.state import Legacy, Origin, State
+from service.worker.state import Legacy, Origin, SchemasFrom, State
 from stream_algos import Batch, Engine, Release, Snapshot
 
 _FEW_BOXES = 1000
@@ -300,6 +300,7 @@ class InputPartition:
             self._memory.followed.passed(published.clusters, came, np.concatenate([pending, decisions.members]))
             memory = self._memory.durable.erased() if end == "forget" else self._memory.durable.write(sequence)
             decisions = self._memory.referring(decisions)
+        needed_from = self._oldest(pending, decisions)
         state = replace(
             self._state,
             sequence=sequence,
@@ -308,7 +309,8 @@ class InputPartition:
             legacy=Legacy(self._memory.terms, self._memory.rest(sequence)) if end == "keep" and self._memory else None,
             pending=pending,
             decisions=decisions,
-            needed_from=self._oldest(pending, decisions),
+            needed_from=needed_from,
+            schemas=_needed_schemas(self._state.schemas, self.position if needed_from is None else needed_from),
             withheld=self._withheld(published.clusters),
             outlived=self._outlived(published.clusters, decisions),
             clock=self.rows.clock(),
@@ -385,3 +387,9 @@ class InputPartition:
         self.rows.keep(
             np.concatenate([state.pending, self._owed.members]), state.needed_from if self.engine.windowed else None
         )
+
+
+def _needed_schemas(schemas: tuple[SchemasFrom, ...], needed_from: int) -> tuple[SchemasFrom, ...]:
+    """Return the schemas of events from an offset on, without those that only earlier events were read by."""
+    before = sum(one.position <= needed_from for one in schemas)
+    return schemas[max(before - 1, 0) :]

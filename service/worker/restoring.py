@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
 
-from microdata import DataError, PortcullisError
-from service.codec import Codec
+from microdata import DataError, PortcullisError, SchemaError
+from service.codec import Decoder, Events, SchemaIds, StreamCodec, StreamDecoder, is_read_as
 from service.kafka import Committed, GroupConsumer, Partition, Reader, RetriableError
 from service.publishing.gate import Gate
+from service.worker.asking import asking
 from service.worker.keyed import KeyedDecoder
 from service.worker.memory import MemoryNote
 from service.worker.partition import InputPartition
 from service.worker.person_memory import PersonMemory
 from service.worker.sealing import Keys
 from service.worker.settings import WorkerSettings
-from service.worker.state import Legacy, Origin, State
+from service.worker.state import Legacy, Origin, SchemasFrom, State
 from service.worker.stream import Stream
 from service.worker.topics import StreamTopics
 from stream_algos import Release
@@ -42,6 +43,14 @@ _OTHER_PERSONS = (
 
 class PartitionError(PortcullisError):
     """A partition that must not go on; an operator has to look."""
+
+
+class ChangedTypesError(PortcullisError):
+    """Pending events were read by `schemas`, in which public fields have other types than the codec's."""
+
+    def __init__(self, schemas: SchemaIds, reason: str) -> None:
+        super().__init__(reason)
+        self.schemas = schemas
 
 
 class StateNote(msgspec.Struct, frozen=True):
@@ -100,7 +109,9 @@ class Restorer:
     consumer: GroupConsumer
     reader: Reader
     dirty: Reader
-    codec: Codec
+    codec: StreamCodec
+    decoder_by: Callable[[SchemaIds], StreamDecoder]
+    """Makes what reads events by these schemas again."""
     settings: WorkerSettings
     keys: Keys | None = None
     """Of a stream that remembers persons."""
@@ -231,7 +242,7 @@ class Restorer:
             memory = PersonMemory(
                 self.stream.schema, engine, gate, where, self.keys, note, self.stream.same_persons, self.stream.company
             )
-        return InputPartition(self.stream.schema, gate, engine, state, memory)
+        return InputPartition(self.stream.schema, gate, engine, state.read_by(self.codec.schemas), memory)
 
     def _nothing(self, where: Partition, keys: Keys) -> MemoryNote:
         """Nobody is remembered: what the topic holds is of another time."""
@@ -319,21 +330,10 @@ class Restorer:
         return state
 
     def _last_state(self, number: int) -> State | None:
-        """The last state record of a partition, up to the end that the log has now, be it stable yet or not."""
-        kept = Partition(self.stream.state_topic, number)
-        marks = self.dirty.watermarks(kept)
-        last = None
-        for state in self._states(kept, marks.low, marks.high):
-            last = state
-        return last
+        return last_state(self.reader, self.dirty, Partition(self.stream.state_topic, number))
 
     def _states(self, kept: Partition, start: int, stop: int, reader: Reader | None = None) -> Iterator[State]:
-        for batch in (reader or self.reader).read(kept, start, stop, _READ_TIMEOUT):
-            for value in batch.values:
-                try:
-                    yield State.decode(value or b"")
-                except DataError as error:
-                    raise PartitionError(f"{kept.topic}/{kept.number}: {error}") from None
+        return _states(reader or self.reader, kept, start, stop)
 
     def _check(self, partition: Partition, state: State) -> None:
         mine, theirs = self._origin(partition), state.origin
@@ -413,11 +413,50 @@ class Restorer:
         if state.needed_from is None:
             return
         wanted = np.concatenate([state.pending, state.decisions.members])
-        decoder = KeyedDecoder(self.codec, self.stream.keyed, state.first_partitions)
+        decoders = self._decoders(partition, state)
         for batch in self.reader.read(partition, state.needed_from, state.position, _READ_TIMEOUT):
-            events = decoder.decode(batch)
-            needed = np.isin(events.positions, wanted) | restored.engine.windowed
-            restored.put_back(events.at(needed))
+            for start, stop, decoder in decoders:
+                part = batch.between(start, stop)
+                if not len(part):
+                    continue
+                with asking():
+                    events = KeyedDecoder(decoder, self.stream.keyed, state.first_partitions).decode(part)
+                needed = np.isin(events.positions, wanted) | restored.engine.windowed
+                restored.put_back(self._with_types(events.at(needed)))
+
+    def _decoders(self, partition: Partition, state: State) -> list[tuple[int, int, Decoder]]:
+        """Return what reads the events from one offset to before another as they were read at first."""
+        known = state.schemas or (SchemasFrom(0, self.codec.schemas),)
+        stops = [*(one.position for one in known[1:]), state.position]
+        found: list[tuple[int, int, Decoder]] = []
+        for place, (one, stop) in enumerate(zip(known, stops, strict=True)):
+            try:
+                decoder = self.decoder_by(one.schemas) if one.schemas else self.codec
+            except SchemaError as error:
+                raise PartitionError(
+                    f"{partition.topic}/{partition.number}: its events were read by schema id {one.schemas.input}, and "
+                    f"that cannot be done again: {error}. Bring the schema back to the registry"
+                ) from None
+            self._require_same_types(partition, one.schemas, decoder)
+            found.append((one.position if place else 0, stop, decoder))
+        return found
+
+    def _require_same_types(self, partition: Partition, schemas: SchemaIds, decoder: StreamDecoder) -> None:
+        changed = [name for name, kind in decoder.public.items() if not is_read_as(kind, self.codec.public[name])]
+        if changed:
+            raise ChangedTypesError(
+                schemas,
+                f"{partition.topic}/{partition.number}: public field {changed[0]} has another type in the newest "
+                "schema than in pending events",
+            )
+
+    def _with_types(self, events: Events) -> Events:
+        """Return events whose public columns have the types of the codec's."""
+        public = [
+            column if column.type == kind else column.cast(kind, safe=False)
+            for column, kind in zip(events.public, self.codec.public.values(), strict=True)
+        ]
+        return replace(events, public=tuple(public))
 
     def _account_for_losses(self, partition: Partition, restored: InputPartition) -> None:
         """Rows that retention took: stop, or where the operator accepts it, count them as suppressed."""
@@ -432,6 +471,24 @@ class Restorer:
             )
         log.warning("%s/%d: %d lost events are counted as suppressed", *partition, len(missing))
         restored.accept_loss()
+
+
+def last_state(reader: Reader, dirty: Reader, kept: Partition) -> State | None:
+    """The last record of a partition of the state topic, up to the end that it has now, be it stable yet or not."""
+    marks = dirty.watermarks(kept)
+    last = None
+    for state in _states(reader, kept, marks.low, marks.high):
+        last = state
+    return last
+
+
+def _states(reader: Reader, kept: Partition, start: int, stop: int) -> Iterator[State]:
+    for batch in reader.read(kept, start, stop, _READ_TIMEOUT):
+        for value in batch.values:
+            try:
+                yield State.decode(value or b"")
+            except DataError as error:
+                raise PartitionError(f"{kept.topic}/{kept.number}: {error}") from None
 
 
 def _told(note: MemoryNote) -> str:

@@ -6,7 +6,7 @@ The record joins published rows to input positions, so it is as confidential as 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microdata import DataError
+from service.codec import SchemaIds
 from service.worker.memory import MemoryNote
 from service.worker.packing import Packed, pack, packed, unpack
 from stream_algos import Release, Snapshot, Terms
@@ -48,6 +49,13 @@ class Legacy:
     """Of the engine, but for what `State.memory` names."""
 
 
+class SchemasFrom(msgspec.Struct, frozen=True):
+    """The schemas by which the events from an input offset on are read."""
+
+    position: int
+    schemas: SchemaIds
+
+
 @dataclass(frozen=True, eq=False)
 class State:
     """The state of one input partition as of one committed cycle."""
@@ -79,6 +87,8 @@ class State:
     """Of an engine that remembers persons: where that is kept, and what is there."""
     legacy: Legacy | None = None
     """Where the stream was drained and its persons are kept for a new policy."""
+    schemas: tuple[SchemasFrom, ...] = ()
+    """The schemas by which its events were read, in the order of their offsets; empty without a registry."""
     totals: Mapping[str, int] = field(default_factory=dict)
     """Events taken, released, suppressed, refused by reason: since the first start."""
 
@@ -99,6 +109,8 @@ class State:
             "owner": self.owner,
             "totals": dict(self.totals),
         }
+        if self.schemas:
+            head["schemas"] = [msgspec.to_builtins(one) for one in self.schemas]
         if self.memory is not None:
             head["memory"] = msgspec.structs.asdict(self.memory)
         if self.legacy is not None:
@@ -120,6 +132,13 @@ class State:
         if self.legacy is not None:
             arrays |= {f"legacy.{name}": array for name, array in self.legacy.engine.items()}
         return packed(arrays)
+
+    def read_by(self, schemas: SchemaIds) -> State:
+        """Return the state of a partition whose further events are read by these schemas."""
+        if not schemas or (self.schemas and self.schemas[-1].schemas == schemas):
+            return self
+        before = tuple(one for one in self.schemas if one.position < self.position)
+        return replace(self, schemas=(*before, SchemasFrom(self.position, schemas)))
 
     @classmethod
     def decode(cls, value: bytes) -> State:
@@ -148,6 +167,7 @@ class State:
                 legacy=Legacy(msgspec.convert(head["terms"], Terms), _below("legacy.", arrays))
                 if "terms" in head
                 else None,
+                schemas=msgspec.convert(head.get("schemas", ()), tuple[SchemasFrom, ...]),
                 totals=head["totals"],
             )
         except (AttributeError, KeyError, TypeError, ValueError, msgspec.ValidationError):

@@ -20,6 +20,7 @@ from service.codec._avro_kernels import scan
 from service.codec._found import nothing_found
 from service.codec.avro import AvroDecoder, OneSchema, RegistrySchemas, record_of
 from service.codec.avro_messages import AvroMessages, derived_schema
+from service.codec.subjects import Subject
 from service.registry import Registered, RegistryError
 from tests.service.codec.avro_world import HOME, ITEM, SCHEMA, Batch, decoder, order, read, record, refusals, written
 
@@ -336,7 +337,7 @@ class Known:
 
 
 def topic(known: Any, declared: Schema = SCHEMA, name: str | None = None) -> AvroDecoder:
-    return AvroDecoder(declared, RegistrySchemas(known, "raw-value", name), 10_000, 5_000)
+    return AvroDecoder(declared, RegistrySchemas(Subject(known, "raw-value", "AVRO"), name), 10_000, 5_000)
 
 
 def framed(number: int, schema: Any, value: Any) -> bytes:

@@ -16,6 +16,7 @@ from service.codec import protobuf_schema
 from service.codec._found import nothing_found
 from service.codec._protobuf_kernels import DEFAULT, VALUE, scan
 from service.codec.protobuf import ProtobufDecoder, RegistryMessages
+from service.codec.subjects import Subject
 from service.registry import Registered, RegistryError
 from tests.service.codec.avro_world import SCHEMA, Batch, refusals
 from tests.service.codec.protobuf_world import compiled, decoder, message, order, order_text, written
@@ -273,7 +274,7 @@ class Known:
 
 
 def topic(known: Any, declared: Schema = SCHEMA, name: str | None = None) -> ProtobufDecoder:
-    return ProtobufDecoder(declared, RegistryMessages(known, "raw-value", name), 10_000, 5_000)
+    return ProtobufDecoder(declared, RegistryMessages(Subject(known, "raw-value", "PROTOBUF"), name), 10_000, 5_000)
 
 
 def framed(number: int, value: bytes, path: bytes = b"\0") -> bytes:

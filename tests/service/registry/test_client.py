@@ -12,6 +12,7 @@ import pytest
 
 from microdata import Reason
 from service.codec.avro import AvroReader, RegistrySchemas, record_of
+from service.codec.subjects import Subject
 from service.registry import Registry, RegistryDeniedError, RegistryError, RegistrySettings, SchemaConflictError
 from service.settings import SettingsError, settings_of
 from tests.service.registry.fake_registry import PASSWORD, TOKEN, USER, FakeRegistry, basic
@@ -141,9 +142,8 @@ def test_schema_that_cannot_be_read_is_asked_for_again_after_a_while(
     """One wrong answer rejected the records of an id until the next restart."""
     number, client = fake.add("raw-value", SCHEMA), fake.client(timeout=5)
     fake.answers = 200, b'{"schema": "<html>"}'
-    reader = AvroReader(
-        ["a"], RegistrySchemas(client, "raw-value", "R"), record_of(json.dumps(SCHEMA), "a test"), 1_000
-    )
+    schemas = RegistrySchemas(Subject(client, "raw-value", "AVRO"), "R")
+    reader = AvroReader(["a"], schemas, record_of(json.dumps(SCHEMA), "a test"), 1_000)
     assert reader.plan(number) is reader.plan(number) is Reason.OTHER_SCHEMA
     fake.answers = None
     assert reader.plan(number) is Reason.OTHER_SCHEMA

@@ -104,7 +104,7 @@ def test_records_of_two_schemas_leave_as_one(registry: FakeRegistry) -> None:
     feed(
         paper, b"{}", framed(9, FIRST, order(7)), framed(1, FIRST, order(8))[:-1], framed(1, FIRST, order(9, age=None))
     )
-    cycle(worker, 3)
+    cycle(worker, 5)  # the second schema is newer than the worker
     worker._finish()
     worker.close()
     rows = [row for cluster in clusters(paper, registry) for row in cluster["rows"]]

@@ -60,7 +60,7 @@ def test_records_of_two_schemas_leave_as_one_and_nothing_else_leaves(known: tupl
     feed(paper, *(framed(second, SECOND, order(n, **extra)) for n in range(3, 6)))
     good = framed(first, FIRST, order(8))
     feed(paper, b"{}", framed(99, FIRST, order(7)), good[:-1], good[:5] + b"\x02\x02" + good[6:])
-    cycle(worker, 3)
+    cycle(worker, 5)  # the second schema is newer than the worker
     worker._finish()
     worker.close()
     found = clusters(paper, fake)
