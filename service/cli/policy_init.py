@@ -84,7 +84,7 @@ def init(
     known = topic_records(name)
     with progress_bar() as progress:
         seen = topic_sample(connect(kafka_settings(bootstrap, client)), name, sample, progress, known.columns)
-    facts = TopicFacts(name, seen.keyed, known.tags, known.format, known.key_format, known.key_fields)
+    facts = TopicFacts(name, seen.keyed, known.tags, known.format, known.key_format, known.key_fields, known.envelope)
     _for_topic(seen, facts, out, rules, try_out=try_out)
 
 

@@ -8,7 +8,7 @@ which type a public field has, and what stands in for a field that a record's sc
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 from uuid import UUID
@@ -33,6 +33,7 @@ from service.codec.binary_records import (
     never_fits,
     strange,
 )
+from service.codec.envelopes import path_inside, paths_inside
 from service.codec.events import RECORD_KEY, WIRE_PREFIX
 from service.codec.subjects import Subject
 
@@ -83,9 +84,16 @@ class RegistrySchemas:
     prefixed = True
 
     def __init__(
-        self, subject: Subject, record: str | None = None, *, scalar: bool = False, aliases: Aliases = ()
+        self,
+        subject: Subject,
+        record: str | None = None,
+        *,
+        scalar: bool = False,
+        aliases: Aliases = (),
+        connect: bool = False,
     ) -> None:
         self._subject = subject
+        self._connect = connect
         self._name = record
         self._scalar = scalar
         self._aliases = aliases
@@ -99,7 +107,7 @@ class RegistrySchemas:
         """The subject's schema that says what fields mean."""
         registered = self._subject.reader()
         read = scalar_of if self._scalar else record_of
-        found = read(registered.text, f"subject {self._subject.name!r}", registered.references)
+        found = read(registered.text, f"subject {self._subject.name!r}", registered.references, connect=self._connect)
         self._name = self._name or found.own_name()
         return avro_schema.with_aliases(found, self._aliases)
 
@@ -113,7 +121,7 @@ class RegistrySchemas:
         if registered.kind != "AVRO":
             return Reason.OTHER_SCHEMA
         try:
-            found = avro_schema.parse(registered.text, registered.references)
+            found = avro_schema.parse(registered.text, registered.references, connect=self._connect)
         except AvroSchemaError:
             self._subject.registry.doubt(number)
             return Reason.OTHER_SCHEMA
@@ -123,17 +131,17 @@ class RegistrySchemas:
         return found if is_ours else Reason.OTHER_SCHEMA
 
 
-def record_of(text: str, source: str, references: tuple[str, ...] = ()) -> Type:
+def record_of(text: str, source: str, references: tuple[str, ...] = (), *, connect: bool = False) -> Type:
     """The schema of records in this text."""
-    found = _parsed(text, source, references)
+    found = _parsed(text, source, references, connect=connect)
     if found.name != "record":
         raise SchemaError(f"the Avro schema of {source} must be a record", given=found.name)
     return found
 
 
-def scalar_of(text: str, source: str, references: tuple[str, ...] = ()) -> Type:
+def scalar_of(text: str, source: str, references: tuple[str, ...] = (), *, connect: bool = False) -> Type:
     """Return a record that has a key in its only field, from a schema of keys that are no records themselves."""
-    found = _parsed(text, source, references)
+    found = _parsed(text, source, references, connect=connect)
     if found.name == "record":
         raise SchemaError(
             f"the Avro schema of {source} is a record; name the field of the key that is the person: "
@@ -142,9 +150,9 @@ def scalar_of(text: str, source: str, references: tuple[str, ...] = ()) -> Type:
     return avro_schema.wrapped(found, RECORD_KEY)
 
 
-def _parsed(text: str, source: str, references: tuple[str, ...]) -> Type:
+def _parsed(text: str, source: str, references: tuple[str, ...], *, connect: bool) -> Type:
     try:
-        return avro_schema.parse(text, references)
+        return avro_schema.parse(text, references, connect=connect)
     except AvroSchemaError as error:
         raise SchemaError(f"the Avro schema of {source} {error}") from None
 
@@ -157,10 +165,10 @@ def same_schema(one: str, other: str) -> bool:
         return False
 
 
-def complaints(record: Type, schema: Schema) -> Iterator[tuple[str, str]]:
+def complaints(record: Type, schema: Schema, envelope: str | None = None) -> Iterator[tuple[str, str]]:
     """Declared fields that a schema does not have, or not in a form that can be used, and why."""
     for name in schema.fields():
-        found = avro_schema.find(record, name)
+        found = avro_schema.find(record, path_inside(envelope, name))
         why = _complaint(found, partial(never_fits, schema, name))
         if why is None and name not in schema.public:
             why = _too_precise(found)
@@ -201,9 +209,17 @@ def _complaint(found: Sequence[Type], never: Callable[[pa.DataType], bool]) -> s
 class AvroReader(BinaryReader[int, Plan]):
     """Finds fields in records of Avro, each read by the schema whose id it carries."""
 
-    def __init__(self, fields: Sequence[str], schemas: Schemas, newest: Type, max_bytes: int) -> None:
+    def __init__(
+        self,
+        fields: Sequence[str],
+        schemas: Schemas,
+        newest: Type,
+        max_bytes: int,
+        paths: Mapping[str, str] | None = None,
+    ) -> None:
         self._schemas = schemas
         self._reader = newest
+        self._paths = paths
         super().__init__(fields, max_bytes, schemas.number)
 
     def heads(
@@ -222,7 +238,9 @@ class AvroReader(BinaryReader[int, Plan]):
     def new_plan(self, head: int) -> Plan | Reason:
         """By the schema with this id."""
         writer = self._schemas.writer(head)
-        return writer if isinstance(writer, Reason) else avro_schema.plan(writer, self.fields, self._reader)
+        return (
+            writer if isinstance(writer, Reason) else avro_schema.plan(writer, self.fields, self._reader, self._paths)
+        )
 
     def scan(
         self, data: Bytes, begins: NDArray[np.int64], ends: NDArray[np.int64], plan: Plan
@@ -249,13 +267,20 @@ class AvroDecoder(BinaryDecoder[int, Plan]):
     """Rows of records of Avro."""
 
     def __init__(
-        self, schema: Schema, schemas: Schemas, max_bytes: int, largest_row: int, person_key: PersonKey | None = None
+        self,
+        schema: Schema,
+        schemas: Schemas,
+        max_bytes: int,
+        largest_row: int,
+        person_key: PersonKey | None = None,
+        envelope: str | None = None,
     ) -> None:
         newest = schemas.reader()
-        for name, complaint in complaints(newest, schema):
+        for name, complaint in complaints(newest, schema, envelope):
             raise SchemaError(complaint, at=name)
-        public = {name: arrow_type(avro_schema.find(newest, name)[0]) for name in schema.public}
-        reader = AvroReader(schema.fields(), schemas, newest, max_bytes)
+        public = {name: arrow_type(avro_schema.find(newest, path_inside(envelope, name))[0]) for name in schema.public}
+        paths = paths_inside(envelope, schema.fields())
+        reader = AvroReader([*paths], schemas, newest, max_bytes, paths)
         super().__init__(schema, reader, public, largest_row, person_key)
 
 

@@ -6,6 +6,7 @@ import bz2
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,7 +19,8 @@ from service.codec._avro_kernels import split
 from service.codec._found import found_of, nothing_found
 from service.codec.avro import AvroDecoder, OneSchema, record_of
 from service.codec.binary_files import records_of
-from service.codec.binary_records import Part
+from service.codec.binary_records import Part, without_skipped
+from service.codec.envelopes import DEBEZIUM
 from service.codec.events import LARGEST_MESSAGE, MAX_EVENT_BYTES, WHOLE_RECORD, Events, Refused
 
 ENDING = ".avro"
@@ -37,22 +39,28 @@ def is_avro(path: Path) -> bool:
 
 
 def read_avro_events(
-    path: Path, schema: Schema, *, progress: Progress, person_key: PersonKey | None = None
+    path: Path,
+    schema: Schema,
+    *,
+    progress: Progress,
+    person_key: PersonKey | None = None,
+    envelope: str | None = None,
 ) -> Iterator[Events]:
     """The events of a file in their order; positions count its records from 0."""
     with records_of(path, schema) as file:
-        yield from _events(file, path.stat().st_size, schema, progress, person_key)
+        yield from _events(file, path.stat().st_size, schema, progress, person_key, envelope)
 
 
 def _events(
-    file: BinaryIO, size: int, schema: Schema, progress: Progress, person_key: PersonKey | None
+    file: BinaryIO, size: int, schema: Schema, progress: Progress, person_key: PersonKey | None, envelope: str | None
 ) -> Iterator[Events]:
     about, sync = _header(file)
     decompress = _CODECS.get(about.get("avro.codec", b"null").decode("ascii", "replace"))
     if decompress is None:
         raise DataError(f"compressed in a way that is not known; known are {', '.join(_CODECS)}")
-    record = record_of(about.get("avro.schema", b"").decode("utf-8", "replace"), "the file")
-    decoder, done = AvroDecoder(schema, OneSchema(record), MAX_EVENT_BYTES, LARGEST_MESSAGE, person_key), 0
+    text = about.get("avro.schema", b"").decode("utf-8", "replace")
+    record, done = record_of(text, "the file", connect=envelope == DEBEZIUM), 0
+    decoder = AvroDecoder(schema, OneSchema(record), MAX_EVENT_BYTES, LARGEST_MESSAGE, person_key, envelope)
     while (count := _number(file)) is not None:
         length = _number(file)
         if length is None or not 0 <= length <= _MOST_BLOCK or count < 0:
@@ -79,7 +87,8 @@ def _block(decoder: AvroDecoder, data: bytes, count: int, done: int) -> Events:
     if split(values, plan.program, found, bounds, 0, len(values)) < count or bounds[-1] != len(values):
         raise DataError(_DAMAGED)
     offsets, fits = np.arange(done, done + count), np.diff(bounds) <= MAX_EVENT_BYTES
-    events = decoder.rows(Part(np.flatnonzero(fits), values, found_of(found, fits), plan), offsets[fits], None)
+    part, others = without_skipped(decoder.reader, Part(np.flatnonzero(fits), values, found_of(found, fits), plan))
+    events = replace(decoder.rows(part, offsets[part.rows], None), skipped=len(others))
     large = [Refused(int(offset), WHOLE_RECORD, Reason.TOO_LARGE) for offset in offsets[~fits]]
     return Events.merged([events], large) if large else events
 

@@ -103,13 +103,16 @@ class Field:
     """All that the schema says of it."""
 
 
-def parse(text: str, references: Sequence[str] = ()) -> Type:
-    """The type that this text is; names may come from the texts that it refers to."""
+def parse(text: str, references: Sequence[str] = (), *, connect: bool = False) -> Type:
+    """Return the type that this text is; names may come from the texts that it refers to.
+
+    With `connect`, the names of types that Kafka Connect and Debezium keep beside a type count as logical types.
+    """
     names: dict[str, Type] = {}
     try:
         for reference in references:
-            _Parser(names).type_of(json.loads(reference), "")
-        return _Parser(names).type_of(json.loads(text), "")
+            _Parser(names, connect=connect).type_of(json.loads(reference), "")
+        return _Parser(names, connect=connect).type_of(json.loads(text), "")
     except RecursionError:
         raise AvroSchemaError("is nested too deeply") from None
     except json.JSONDecodeError:
@@ -117,8 +120,9 @@ def parse(text: str, references: Sequence[str] = ()) -> Type:
 
 
 class _Parser:
-    def __init__(self, names: dict[str, Type]) -> None:
+    def __init__(self, names: dict[str, Type], *, connect: bool) -> None:
         self._names = names
+        self._connect = connect
         self._types = 0
         self._depth = 0
 
@@ -150,7 +154,9 @@ class _Parser:
             raise AvroSchemaError("has an object without a type")
         if name not in _OTHERS:
             found = self._named(name, space)
-            return _logical(Type(found.name, found.kind), given) if name in _PLAIN else found
+            if name not in _PLAIN:
+                return found
+            return _logical(Type(found.name, found.kind), _as_logical(given) if self._connect else given)
         if name in {"array", "map"}:
             inside = self.type_of(given.get("items" if name == "array" else "values"), space)
             return Type(name, ARRAY if name == "array" else MAP, inner=[inside])
@@ -197,6 +203,38 @@ class _Parser:
             made.fields.append(Field(each["name"], inside, each.get("default", MISSING), aliases, each))
             made.inner.append(inside)
         return made
+
+
+_CONNECT = {
+    "org.apache.kafka.connect.data.Date": "date",
+    "org.apache.kafka.connect.data.Time": "time-millis",
+    "org.apache.kafka.connect.data.Timestamp": "timestamp-millis",
+    "io.debezium.time.Date": "date",
+    "io.debezium.time.Time": "time-millis",
+    "io.debezium.time.MicroTime": "time-micros",
+    "io.debezium.time.Timestamp": "local-timestamp-millis",
+    "io.debezium.time.MicroTimestamp": "local-timestamp-micros",
+}
+"""Of names that Kafka Connect gives to a type, the logical types that are the same. The others are plain numbers."""
+_CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+
+
+def _as_logical(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a type as Avro would say it, where only Kafka Connect says what it means."""
+    name = given.get("connect.name")
+    if name in _CONNECT:
+        return {"logicalType": _CONNECT[name], **given}
+    if name != _CONNECT_DECIMAL:
+        return given
+    parameters = given.get("connect.parameters")
+    said = parameters if isinstance(parameters, dict) else {}
+    scale, precision = (
+        int(number) if (number := str(said.get(key, ""))).isdecimal() and len(number) < 4 else default
+        for key, default in (("scale", 0), ("connect.decimal.precision", MOST_DIGITS))
+    )
+    # The converter writes 64 digits where nobody has said how many there are.
+    precision = min(given.get("precision", precision), MOST_DIGITS) if given.get("precision") != 64 else MOST_DIGITS
+    return {"scale": scale, **given, "logicalType": "decimal", "precision": precision}
 
 
 def _logical(made: Type, given: Mapping[str, Any]) -> Type:
@@ -388,10 +426,15 @@ def _as_read(one: Type, reader: Type | None) -> Type | None:
     return next((each for each in alike if each.own_name() == one.own_name()), alike[0] if alike else None)
 
 
-def plan(writer: Type, fields: Sequence[str], reader: Type | None = None) -> Plan:
-    """How records of the writer's schema are read, as the reader's understands them."""
+def plan(
+    writer: Type, fields: Sequence[str], reader: Type | None = None, paths: Mapping[str, str] | None = None
+) -> Plan:
+    """How records of the writer's schema are read, as the reader's understands them.
+
+    `paths` tells where a field is in a record, if not under its name.
+    """
     assembler = _Assembler(fields)
-    assembler.add(writer, {name: name for name in fields}, reader)
+    assembler.add(writer, {(paths or {}).get(name, name): name for name in fields}, reader)
     return Plan(assembler.program(), assembler.choices)
 
 

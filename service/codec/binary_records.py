@@ -20,6 +20,7 @@ from microdata.columns import is_text, is_valid, texts
 from microdata.encoding import encode_layers, person_names
 from service.codec._found import Found, found_of
 from service.codec._json_kernels import gather
+from service.codec.envelopes import OPERATION_FIELD, SKIPPED_OPERATIONS
 from service.codec.events import WHOLE_RECORD, WIRE_PREFIX, Events, Records, Refused, refused_records, rejected_whole
 from service.registry import ASK_AGAIN_SECONDS
 
@@ -127,6 +128,19 @@ def _remember(cache: OrderedDict[Head, Any], head: Head, what: object) -> None:
         cache.popitem(last=False)
 
 
+def without_skipped(reader: BinaryReader[Head, Plan], part: Part[Plan]) -> tuple[Part[Plan], NDArray[np.int64]]:
+    """Return the records that are events, and which of the batch are none, such as deleted rows of Debezium."""
+    if OPERATION_FIELD not in reader.fields:
+        return part, np.empty(0, np.int64)
+    place = reader.fields.index(OPERATION_FIELD)
+    found = reader.layers(OPERATION_FIELD, place, part.data, part.found, part.plan)
+    operations = pc.coalesce(*(texts(layer)[0].cast(pa.string()) for layer in found))
+    events = ~pc.is_in(operations, pa.array(SKIPPED_OPERATIONS)).to_numpy(zero_copy_only=False)
+    if events.all():
+        return part, np.empty(0, np.int64)
+    return Part(part.rows[events], part.data, found_of(part.found, events), part.plan), part.rows[~events]
+
+
 class BinaryDecoder(Generic[Head, Plan]):
     """Rows of what a reader finds; those whose public texts take more than `largest_row` bytes are refused."""
 
@@ -146,12 +160,19 @@ class BinaryDecoder(Generic[Head, Plan]):
         self._largest_row = largest_row
         self._encoded = replace(schema, public=())
         self._by_key = schema.person is PersonSource.KEY
+        self._skips = OPERATION_FIELD in reader.fields
+        """Whether records may be no events."""
 
     def decode(self, batch: Records) -> Events:
         """Rows and refusals of one batch."""
         read, why = self.reader.read(batch.values)
-        parts = []
-        for part in read:
+        parts, skipped = [], 0
+        if self._skips:
+            skipped = int((why == Reason.TOMBSTONE).sum())
+            why[why == Reason.TOMBSTONE] = 0
+        for whole in read:
+            part, others = without_skipped(self.reader, whole)
+            skipped += len(others)
             keys = [batch.keys[row] for row in part.rows.tolist()] if self._by_key else None
             parts.append(self.rows(part, batch.offsets[part.rows], keys))
         refused = [
@@ -159,9 +180,9 @@ class BinaryDecoder(Generic[Head, Plan]):
             for row in np.flatnonzero(why).tolist()
         ]
         if len(parts) == 1 and not refused:
-            return parts[0]
+            return replace(parts[0], skipped=skipped)
         rejected = rejected_whole(self._encoded, batch, refused, self._person_key)
-        return Events.merged(parts or [self._nothing()], refused, rejected)
+        return replace(Events.merged(parts or [self._nothing()], refused, rejected), skipped=skipped)
 
     def _nothing(self) -> Events:
         columns = {name: [pa.nulls(0)] for name in self._encoded.fields()}

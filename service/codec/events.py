@@ -138,6 +138,8 @@ class Events:
     """Second code of each person, where the codec has a key for it."""
     rejected: RejectedRows | None = None
     """Those of the refused records that name a person, by offset; None where there are none."""
+    skipped: int = 0
+    """Records that are no events about a person, such as deleted rows in a topic of Debezium."""
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -158,6 +160,7 @@ class Events:
             RejectedRows.concat(
                 parts[0].quasi.shape[1], [one for one in (rejected, *(part.rejected for part in parts)) if one]
             ),
+            sum(part.skipped for part in parts),
         )
 
     def at(self, wanted: NDArray[np.bool_]) -> Events:

@@ -8,8 +8,8 @@ from pathlib import Path
 from microdata import DataError, Encoded, PersonKey, PersonSource, Progress, Schema, read_batches, silent
 from microdata.sources import format_of, line_chunks, reading
 from service.codec.avro_files import is_avro, read_avro_events
-from service.codec.events import Events, GivenRecords, refused_records
-from service.codec.formats import TopicFormat
+from service.codec.events import MAX_EVENT_BYTES, Events, GivenRecords, refused_records
+from service.codec.formats import TopicFormat, opened_json
 from service.codec.json import JsonCodec
 from service.codec.protobuf_files import is_protobuf, read_protobuf_events
 
@@ -31,7 +31,8 @@ def read_events(
     of the topic has the schema of Protobuf; other files have their own.
     """
     if is_avro(path):
-        yield from read_avro_events(path, schema, progress=progress, person_key=person_key)
+        envelope = None if topic is None else topic.envelope
+        yield from read_avro_events(path, schema, progress=progress, person_key=person_key, envelope=envelope)
         return
     if is_protobuf(path):
         yield from read_protobuf_events(path, schema, topic, progress=progress, person_key=person_key)
@@ -43,7 +44,7 @@ def read_events(
         return
     if schema.person is PersonSource.KEY:
         raise DataError(f"{path.name}: the schema takes the person from record keys, and lines of a file have none")
-    codec, done = JsonCodec(schema, person_key=person_key), 0
+    codec, done = opened_json(JsonCodec(schema, person_key=person_key), topic, schema, MAX_EVENT_BYTES), 0
     with reading(path):
         for lines, share in line_chunks(path):
             if not done and lines and lines[0].startswith(b"["):

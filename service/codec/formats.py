@@ -15,6 +15,7 @@ from service.codec.avro_messages import AvroMessages, derived_schema
 from service.codec.avro_schema import Aliases
 from service.codec.binary_messages import largest_row
 from service.codec.binary_records import BinaryDecoder
+from service.codec.envelopes import DEBEZIUM, EnvelopeDecoder, JsonEnvelope, path_inside
 from service.codec.events import (
     LARGEST_MESSAGE,
     MAX_EVENT_BYTES,
@@ -75,6 +76,8 @@ class TopicFormat:
     """The name of the records or messages, where a topic has others too."""
     register: bool = True
     """Whether a schema that the subject does not have is registered there."""
+    envelope: str | None = None
+    """What is around each event of the input."""
     aliases: Aliases = ()
     """Other names that fields of the policy have in the schemas of Avro and Protobuf."""
 
@@ -82,6 +85,11 @@ class TopicFormat:
     def is_prefixed(self) -> bool:
         """Whether records begin with the id of a schema in a registry."""
         return _asks(self)
+
+    @property
+    def aliases_inside(self) -> Aliases:
+        """The aliases of fields where they are in a record."""
+        return tuple((path_inside(self.envelope, name), others) for name, others in self.aliases)
 
     def identity(self) -> Any:
         """What makes two of them the same: a name, or all that is said beyond it."""
@@ -204,8 +212,9 @@ def codec_of(route: Route, max_bytes: int, message_bytes: int, person_key: Perso
     """Return the codec of a stream. A registry is asked for what the stream reads, and told what it writes."""
     source, target = route.format.input.type, route.format.output.type
     if not {source, target} & _WITH_SCHEMA:
-        codec, keys = CODECS[source](route.schema, max_bytes, message_bytes, person_key), _key_reader(route, max_bytes)
-        read = _stream_decoder(route, keys, codec)
+        codec = CODECS[source](route.schema, max_bytes, message_bytes, person_key)
+        opened = opened_json(codec, route.format.input, route.schema, max_bytes)
+        read = _stream_decoder(route, _key_reader(route, max_bytes), opened)
         return StreamCodec(read.decoder, read.public, read.schemas, encoder=codec)
     read = decoder_of(route, max_bytes, message_bytes, person_key)
     if target in _BINARY:
@@ -245,15 +254,25 @@ def _value_decoder(route: Route, max_bytes: int, message_bytes: int, person_key:
     if source in _BINARY:
         return _binary_decoder(route, max_bytes, room, person_key)
     if source != JSON_SCHEMA and target not in _WITH_SCHEMA:
-        return CODECS[source](route.schema, max_bytes, message_bytes, person_key)
+        plain = CODECS[source](route.schema, max_bytes, message_bytes, person_key)
+        return opened_json(plain, route.format.input, route.schema, max_bytes)
     codec = JsonCodec(route.schema, min(max_bytes, room) if target in _BINARY else max_bytes, documents, person_key)
-    return JsonSchemaDecoder(codec, route.asked()) if source == JSON_SCHEMA else codec
+    opened = opened_json(codec, route.format.input, route.schema, max_bytes)
+    return JsonSchemaDecoder(opened, route.asked()) if source == JSON_SCHEMA else opened
+
+
+def opened_json(codec: Any, side: TopicFormat | None, schema: Schema, max_bytes: int) -> Any:
+    """Return what decodes the events in envelopes of JSON; the codec itself where there is none."""
+    if side is None or side.envelope is None:
+        return codec
+    return EnvelopeDecoder(codec, JsonEnvelope(side.envelope, schema), max_bytes)
 
 
 def _binary_decoder(route: Route, max_bytes: int, largest: int, person_key: PersonKey) -> AvroDecoder | ProtobufDecoder:
+    envelope = route.format.input.envelope
     if route.format.input.type == AVRO:
-        return AvroDecoder(route.schema, _avro_schemas(route), max_bytes, largest, person_key)
-    return ProtobufDecoder(route.schema, _protobuf_schemas(route), max_bytes, largest, person_key)
+        return AvroDecoder(route.schema, _avro_schemas(route), max_bytes, largest, person_key, envelope)
+    return ProtobufDecoder(route.schema, _protobuf_schemas(route), max_bytes, largest, person_key, envelope)
 
 
 def _binary_messages(
@@ -272,10 +291,12 @@ def _binary_messages(
 def topic_complaints(route: Route) -> list[tuple[str, str]]:
     """Declared fields that the schema of the input does not have, or not in a form that can be used, and why."""
     found: list[tuple[str, str]] = []
+    side = route.format.input
     if route.format.input.type == AVRO:
-        found += avro.complaints(_avro_schemas(route).reader(), route.schema)
+        found += avro.complaints(_avro_schemas(route).reader(), route.schema, side.envelope)
     if route.format.input.type == PROTOBUF:
-        found += protobuf.complaints(_protobuf_schemas(route).reader(), route.schema, route.format.input.aliases)
+        message = _protobuf_schemas(route).reader()
+        found += protobuf.complaints(message, route.schema, side.aliases_inside, side.envelope)
     try:
         _key_reader(route, MAX_EVENT_BYTES)
     except SchemaError as error:
@@ -362,16 +383,18 @@ def _largest_json_row(schema: Schema, message_bytes: int) -> int:
 
 def _avro_schemas(route: Route) -> avro.Schemas:
     side = route.format.input
+    connect = side.envelope == DEBEZIUM
     if side.schema is not None:
-        return OneSchema(record_of(side.schema, "stream.format"), side.aliases)
-    return RegistrySchemas(_input_subject(route, "AVRO"), side.record, aliases=side.aliases)
+        return OneSchema(record_of(side.schema, "stream.format", connect=connect), side.aliases_inside)
+    subject = _input_subject(route, "AVRO")
+    return RegistrySchemas(subject, side.record, aliases=side.aliases_inside, connect=connect)
 
 
 def _protobuf_schemas(route: Route) -> protobuf.Schemas:
     side = route.format.input
     if side.schema is not None:
-        return OneMessage(side.schema, side.record, "stream.format", side.aliases)
-    return RegistryMessages(_input_subject(route, protobuf.KIND), side.record, side.aliases)
+        return OneMessage(side.schema, side.record, "stream.format", side.aliases_inside)
+    return RegistryMessages(_input_subject(route, protobuf.KIND), side.record, side.aliases_inside)
 
 
 def _input_subject(route: Route, kind: str) -> Subject:

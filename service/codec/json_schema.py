@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from microdata import Attribute, Reason, Schema, Show
+from service.codec.envelopes import EnvelopeDecoder
 from service.codec.events import WHOLE_RECORD, WIRE_PREFIX, Emit, Events, GivenRecords, Leaving, Records, Refused
 from service.codec.json import JsonCodec
 from service.codec.json_messages import JsonMessages
@@ -21,7 +22,7 @@ from service.registry import Registry
 class JsonSchemaDecoder:
     """Reads documents of schemas that the registry knows."""
 
-    codec: JsonCodec
+    codec: JsonCodec | EnvelopeDecoder
     registry: Registry
 
     def decode(self, batch: Records) -> Events:

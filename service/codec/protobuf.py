@@ -8,7 +8,7 @@ topic's subject says which type a public field has.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -30,6 +30,7 @@ from service.codec.binary_records import (
     never_fits,
     strange,
 )
+from service.codec.envelopes import path_inside, paths_inside
 from service.codec.protobuf_schema import MOMENT, Leaf, Path, Plan, arrow_type, message_of, path_of
 from service.codec.protobuf_text import unescaped, whole
 from service.codec.protobuf_types import Enum, Field, File, Message, ProtobufSchemaError
@@ -147,10 +148,14 @@ def read_message(text: str, name: str | None, source: str, references: tuple[str
     return found
 
 
-def complaints(message: Message, schema: Schema, aliases: Aliases = ()) -> Iterator[tuple[str, str]]:
+def complaints(
+    message: Message, schema: Schema, aliases: Aliases = (), envelope: str | None = None
+) -> Iterator[tuple[str, str]]:
     """Declared fields that a message does not have, or not in a form that can be used, and why."""
     for name in schema.fields():
-        why = _complaint(path_of(message, name, aliases), message, partial(never_fits, schema, name))
+        why = _complaint(
+            path_of(message, path_inside(envelope, name), aliases), message, partial(never_fits, schema, name)
+        )
         if why is not None:
             yield name, why
 
@@ -184,9 +189,17 @@ def _choices(message: Message) -> str:
 class ProtobufReader(BinaryReader[bytes, Plan]):
     """Finds fields in records of Protobuf, each read by the schema whose id it carries."""
 
-    def __init__(self, fields: Sequence[str], schemas: Schemas, newest: Message, max_bytes: int) -> None:
+    def __init__(
+        self,
+        fields: Sequence[str],
+        schemas: Schemas,
+        newest: Message,
+        max_bytes: int,
+        paths: Mapping[str, str] | None = None,
+    ) -> None:
         self._schemas = schemas
         self._reader = newest
+        self._paths = paths or {}
         super().__init__(fields, max_bytes, schemas.number)
 
     def heads(
@@ -209,7 +222,9 @@ class ProtobufReader(BinaryReader[bytes, Plan]):
         number, path = int.from_bytes(head[:_ID], "big"), head[_ID : _ID + head[-1]] if head else b""
         writer = self._schemas.writer(number, place_of(path))
         return (
-            writer if isinstance(writer, Reason) else protobuf_schema.plan(writer, self.fields, self._schemas.aliases)
+            writer
+            if isinstance(writer, Reason)
+            else protobuf_schema.plan(writer, self.fields, self._schemas.aliases, self._paths)
         )
 
     def scan(
@@ -224,7 +239,7 @@ class ProtobufReader(BinaryReader[bytes, Plan]):
         del place
         leaf, rows = plan.leaves.get(name), found.choice.shape[1]
         if leaf is None:
-            path = path_of(self._reader, name, self._schemas.aliases)
+            path = path_of(self._reader, self._paths.get(name, name), self._schemas.aliases)
             default = None if path is None else default_of(path[-1])
             return [pa.nulls(rows) if default is None else default.take(pa.array(np.zeros(rows, np.int64)))]
         choice = found.choice[leaf.slot]
@@ -240,14 +255,21 @@ class ProtobufDecoder(BinaryDecoder[bytes, Plan]):
     """Rows of records of Protobuf."""
 
     def __init__(
-        self, schema: Schema, schemas: Schemas, max_bytes: int, largest_row: int, person_key: PersonKey | None = None
+        self,
+        schema: Schema,
+        schemas: Schemas,
+        max_bytes: int,
+        largest_row: int,
+        person_key: PersonKey | None = None,
+        envelope: str | None = None,
     ) -> None:
         newest = schemas.reader()
-        for name, complaint in complaints(newest, schema, schemas.aliases):
+        for name, complaint in complaints(newest, schema, schemas.aliases, envelope):
             raise SchemaError(complaint, at=name)
-        paths = {name: path_of(newest, name, schemas.aliases) for name in schema.public}
-        public = {name: arrow_type(path[-1]) for name, path in paths.items() if path}
-        reader = ProtobufReader(schema.fields(), schemas, newest, max_bytes)
+        ways = {name: path_of(newest, path_inside(envelope, name), schemas.aliases) for name in schema.public}
+        public = {name: arrow_type(way[-1]) for name, way in ways.items() if way}
+        paths = paths_inside(envelope, schema.fields())
+        reader = ProtobufReader([*paths], schemas, newest, max_bytes, paths)
         super().__init__(schema, reader, public, largest_row, person_key)
 
 

@@ -34,8 +34,8 @@ def read_protobuf_events(
     if topic is None or topic.type != PROTOBUF or topic.schema is None:
         raise DataError(f"{path.name}: such a file is read by the schema that stream.format.input names as a file")
     with records_of(path, schema) as file:
-        messages = OneMessage(topic.schema, topic.record, "stream.format")
-        decoder = ProtobufDecoder(schema, messages, MAX_EVENT_BYTES, LARGEST_MESSAGE, person_key)
+        messages = OneMessage(topic.schema, topic.record, "stream.format", topic.aliases_inside)
+        decoder = ProtobufDecoder(schema, messages, MAX_EVENT_BYTES, LARGEST_MESSAGE, person_key, topic.envelope)
         size, done, rest = path.stat().st_size, 0, b""
         while chunk := file.read(_CHUNK):
             rest += chunk

@@ -271,11 +271,13 @@ class _Assembler:
         return Program(*places, np.array(cleared or [0], np.int64))
 
 
-def plan(message: Message, fields: Sequence[str], aliases: Aliases = ()) -> Plan:
+def plan(
+    message: Message, fields: Sequence[str], aliases: Aliases = (), paths: Mapping[str, str] | None = None
+) -> Plan:
     """How records of this message are read; a field that is of no use there is as one that is not there."""
     assembler, leaves = _Assembler(message), {}
     for name in fields:
-        path = path_of(message, name, aliases)
+        path = path_of(message, (paths or {}).get(name, name), aliases)
         if path is None or complaint(path) is not None:
             continue
         last = path[-1]

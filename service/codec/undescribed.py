@@ -17,12 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from microdata import DataError
+from microdata import DataError, Reason
 from microdata.columns import texts
 from microdata.sampling import json_object, json_table
 from service.codec import avro_schema, protobuf_schema
 from service.codec.avro import AvroReader, RegistrySchemas
-from service.codec.binary_records import BinaryReader, Part, one_column
+from service.codec.binary_records import BinaryReader, Part, one_column, without_skipped
+from service.codec.envelopes import DEBEZIUM, JsonEnvelope, envelope_of, path_inside, paths_inside
 from service.codec.events import MAX_EVENT_BYTES, WIRE_PREFIX
 from service.codec.field_tags import MOST_FIELDS, field_tags
 from service.codec.formats import AVRO, DEFAULT_FORMAT, JSON_SCHEMA, PROTOBUF, RAW
@@ -41,6 +42,10 @@ _MANY = pa.list_(pa.null())
 class Columns(Protocol):
     """Reads records of one format."""
 
+    @property
+    def envelope(self) -> str | None:
+        """What is around each event, as far as records or schemas have shown it."""
+
     def read(self, values: Sequence[bytes | None]) -> tuple[pa.Table, NDArray[np.bool_]]:
         """All fields of those records that can be read, and which these are."""
 
@@ -58,6 +63,11 @@ class TopicRecords:
     """How the keys of its records are written, as policies name it."""
     key_fields: tuple[str, ...] = ()
     """Fields of a key that is a record."""
+
+    @property
+    def envelope(self) -> str | None:
+        """What is around each event; of JSON it is known once records were read."""
+        return self.columns.envelope
 
 
 def undescribed(topic: str, registry: Registry | None) -> TopicRecords:
@@ -87,23 +97,48 @@ def _undescribed_values(subject: str, registry: Registry) -> TopicRecords:
         return TopicRecords(DEFAULT_FORMAT, JsonColumns())
     tags = field_tags(newest)
     if newest.kind == "AVRO":
-        return TopicRecords(AVRO, avro_columns(RegistrySchemas(Subject(registry, subject, "AVRO"))), tags)
+        columns = avro_columns(registry, subject)
+        return TopicRecords(AVRO, columns, _tags_inside(columns.envelope, tags))
     if newest.kind == "PROTOBUF":
-        return TopicRecords(PROTOBUF, protobuf_columns(RegistryMessages(Subject(registry, subject, "PROTOBUF"))), tags)
+        columns = protobuf_columns(RegistryMessages(Subject(registry, subject, "PROTOBUF")))
+        return TopicRecords(PROTOBUF, columns, _tags_inside(columns.envelope, tags))
     return TopicRecords(JSON_SCHEMA, JsonColumns(WIRE_PREFIX), tags)
 
 
-@dataclass(frozen=True)
-class JsonColumns:
-    """Objects of JSON behind so many bytes."""
+def _tags_inside(envelope: str | None, tags: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
+    """Return the tags of fields by their names inside of the envelope."""
+    inside = path_inside(envelope, "")
+    return {name.removeprefix(inside): each for name, each in tags.items() if name.startswith(inside)}
 
-    in_front: int = 0
+
+class JsonColumns:
+    """Objects of JSON behind so many bytes, or what is inside of them where they are envelopes."""
+
+    def __init__(self, in_front: int = 0) -> None:
+        self.envelope: str | None = None
+        self._in_front = in_front
+        self._opener: JsonEnvelope | None = None
+        self._is_known = False
+        """Whether an object has shown the envelope."""
 
     def read(self, values: Sequence[bytes | None]) -> tuple[pa.Table, NDArray[np.bool_]]:
         """All fields of those records that are objects."""
-        objects = [None if value is None else json_object(value[self.in_front :]) for value in values]
+        objects = [None if value is None else self._object(value[self._in_front :]) for value in values]
         taken = np.array([each is not None for each in objects], bool)
         return json_table([each for each in objects if each is not None]), taken
+
+    def _object(self, value: bytes) -> dict[str, Any] | None:
+        if not self._is_known:
+            found = json_object(value)
+            if found is None:
+                return None
+            payload = found.get("payload")
+            self._is_known, self.envelope = True, envelope_of(payload if isinstance(payload, dict) else found)
+            self._opener = None if self.envelope is None else JsonEnvelope(self.envelope)
+        if self._opener is None:
+            return json_object(value)
+        opened = self._opener.opened(value)
+        return json_object(opened) if isinstance(opened, bytes) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +150,8 @@ class BinaryColumns:
     """Of each field that the reader finds; None where it has several."""
     many: Sequence[str]
     """Fields that hold many values."""
+    envelope: str | None = None
+    """What is around each event."""
 
     def read(self, values: Sequence[bytes | None]) -> tuple[pa.Table, NDArray[np.bool_]]:
         """All fields of those records that are as their schema says."""
@@ -123,7 +160,12 @@ class BinaryColumns:
         return pa.concat_tables([table for table, _ in read]), np.concatenate([taken for _, taken in read])
 
     def _some(self, values: Sequence[bytes | None]) -> tuple[pa.Table, NDArray[np.bool_]]:
-        parts, why = self.reader.read(values)
+        read, why = self.reader.read(values)
+        parts = []
+        for whole in read:
+            part, others = without_skipped(self.reader, whole)
+            parts.append(part)
+            why[others] = Reason.TOMBSTONE
         names, kinds = [*self.types, *self.many], [*(kind or pa.string() for kind in self.types.values())]
         shape = pa.schema([*zip(self.types, kinds, strict=True), *((name, _MANY) for name in self.many)])
         tables = [pa.table(dict(zip(names, self._columns(part), strict=True)), shape) for part in parts]
@@ -142,29 +184,42 @@ class BinaryColumns:
             yield pa.nulls(len(part.rows), _MANY)
 
 
-def avro_columns(schemas: RegistrySchemas) -> BinaryColumns:
-    """All fields of the newest schema."""
+def avro_columns(registry: Registry, subject: str) -> BinaryColumns:
+    """All fields of the newest schema, of an envelope those inside."""
+    schemas = RegistrySchemas(Subject(registry, subject, "AVRO"))
+    envelope = envelope_of([each.name for each in schemas.reader().fields])
+    if envelope is not None:
+        schemas = RegistrySchemas(Subject(registry, subject, "AVRO"), connect=envelope == DEBEZIUM)
     newest = schemas.reader()
     kinds = {
         name: [avro_schema.arrow_type(one) for one in each.type.choices()]
-        for name, each in _bounded(avro_schema.leaves(newest))
+        for name, each in _inside(envelope, _bounded(avro_schema.leaves(newest)))
     }
     types = {name: own[0] if len(own) == 1 else None for name, own in kinds.items() if own and None not in own}
-    reader = AvroReader([*types], schemas, newest, MAX_EVENT_BYTES)
-    return BinaryColumns(reader, types, [name for name, own in kinds.items() if None in own])
+    paths = paths_inside(envelope, types)
+    reader = AvroReader([*paths], schemas, newest, MAX_EVENT_BYTES, paths)
+    return BinaryColumns(reader, types, [name for name, own in kinds.items() if None in own], envelope)
 
 
 def protobuf_columns(schemas: RegistryMessages) -> BinaryColumns:
     """All fields of the message in the newest schema."""
     newest = schemas.reader()
-    leaves = dict(_bounded(protobuf_schema.leaves(newest)))
+    envelope = envelope_of([each.name for each in newest.fields])
+    leaves = dict(_inside(envelope, _bounded(protobuf_schema.leaves(newest))))
     types = {
         name: protobuf_schema.arrow_type(path[-1])
         for name, path in leaves.items()
         if protobuf_schema.complaint(path) is None
     }
-    reader = ProtobufReader([*types], schemas, newest, MAX_EVENT_BYTES)
-    return BinaryColumns(reader, types, [name for name in leaves if name not in types])
+    paths = paths_inside(envelope, types)
+    reader = ProtobufReader([*paths], schemas, newest, MAX_EVENT_BYTES, paths)
+    return BinaryColumns(reader, types, [name for name in leaves if name not in types], envelope)
+
+
+def _inside(envelope: str | None, leaves: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Return the fields inside of the envelope by their names there."""
+    inside = path_inside(envelope, "")
+    return [(name.removeprefix(inside), one) for name, one in leaves if name.startswith(inside)]
 
 
 def _bounded(leaves: Iterator[tuple[str, Any]]) -> list[tuple[str, Any]]:

@@ -145,6 +145,8 @@ class TopicFacts:
     """How their keys are."""
     key_fields: Sequence[str] = ()
     """Fields of a key that is a record."""
+    envelope: str | None = None
+    """What is around each event, as policies name it."""
 
 
 @dataclass(frozen=True)

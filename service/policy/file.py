@@ -151,6 +151,11 @@ class StreamSection(Section):
     format: FormatName | FormatSection = Field(
         DEFAULT_FORMAT, description="how the records of both topics are written, or of each"
     )
+    envelope: Literal["none", "debezium", "cloudevents"] = Field(
+        "none",
+        description="what is around each event of the input: change events of Debezium (their `after`), CloudEvents in "
+        "structured mode (their `data`), or nothing; fields of the policy are those inside",
+    )
     start: Literal["earliest", "latest"] | None = Field(
         None, description="where the very first start begins; has no default because both are wrong for somebody"
     )

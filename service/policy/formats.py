@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from dataclasses import replace
 
 from service.codec import Format, TopicFormat
 from service.policy.data import Beside
 from service.policy.errors import PolicyProblem
-from service.policy.file import FormatSection, TopicFormatSection
+from service.policy.file import StreamSection, TopicFormatSection
 
 _MOST_BYTES = 1 << 20
 """Of a schema."""
@@ -16,12 +17,13 @@ _CONTROL = re.compile(rb"[\0-\x08\x0e-\x1f]")
 """What no text has."""
 
 
-def format_of(given: str | FormatSection, beside: Beside, problems: list[PolicyProblem]) -> Format:
+def format_of(stream: StreamSection, beside: Beside, problems: list[PolicyProblem]) -> Format:
     """How the records of both topics are written; what cannot be read is added to `problems`."""
+    given, envelope = stream.format, None if stream.envelope == "none" else stream.envelope
     if isinstance(given, str):
-        return Format(TopicFormat(given), TopicFormat(given))
+        return Format(TopicFormat(given, envelope=envelope), TopicFormat(given))
     return Format(
-        _topic_format(given.input, "stream.format.input", beside, problems),
+        replace(_topic_format(given.input, "stream.format.input", beside, problems), envelope=envelope),
         _topic_format(given.output, "stream.format.output", beside, problems),
         None if given.key is None else _topic_format(given.key, "stream.format.key", beside, problems),
     )
@@ -40,7 +42,8 @@ def _topic_format(
                 PolicyProblem(f"{at}.schema", "no such file beside the policy, or above 1 MB", given.schema_)
             )
     aliases = tuple((name, tuple(others)) for name, others in sorted(given.aliases.items()))
-    return TopicFormat(given.type, text, given.subject, given.record or given.message, given.register_, aliases)
+    name = given.record or given.message
+    return TopicFormat(given.type, text, given.subject, name, given.register_, aliases=aliases)
 
 
 def _text(name: str, beside: Beside) -> str | None:

@@ -182,7 +182,7 @@ def parse_policy(
         wrong: list[PolicyProblem] = []
         _parameters(completed(file.guarantee, section), kind, wrong)
         problems.extend(one._replace(path=f"purposes.{name} ({one.path})") for one in wrong)
-    topics = Format() if file.stream is None else format_of(file.stream.format, Beside(base, sent), problems)
+    topics = Format() if file.stream is None else format_of(file.stream, Beside(base, sent), problems)
     if problems or schema is None or parameters is None:
         raise PolicyError(problems)
     policy = Policy(

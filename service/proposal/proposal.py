@@ -88,7 +88,7 @@ def propose(sample: Sample, name: str, topic: TopicFacts | None = None, rules: R
     ends = (
         [*_guarantee(least, sensitive=sensitive), *_table(int((~rest).sum()) + sample.misshapen, sample)]
         if topic is None
-        else list(stream_lines(topic.name, least, _formats(topic, in_key=persons.key), sensitive=sensitive))
+        else list(stream_lines(topic, least, _formats(topic, in_key=persons.key), sensitive=sensitive))
     )
     lines = [
         *_head(name, sample, "table" if topic is None else "topic"),

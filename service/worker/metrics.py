@@ -28,6 +28,7 @@ _COUNTERS = {
     "taken": ("events_taken", "Records read from the input."),
     "released": ("events_released", "Rows published."),
     "suppressed": ("events_suppressed", "Rows that will never be published."),
+    "skipped": ("events_skipped", "Records that are no events, such as deleted rows in a topic of Debezium."),
     "clusters": ("clusters", "Clusters published."),
     "at_once": (
         "events_at_once",

@@ -157,7 +157,9 @@ class InputPartition:
         """Take the records before `position`: rows go to the engine, refusals are counted."""
         self.position = position
         self._changed = True
-        self.totals["taken"] += len(events) + len(events.refused)
+        self.totals["taken"] += len(events) + len(events.refused) + events.skipped
+        if events.skipped:
+            self.totals["skipped"] += events.skipped
         self.totals.update(f"refused.{refused.reason.code}" for refused in events.refused)
         self._refused += events.refused
         start = len(self.rows)

@@ -200,3 +200,27 @@ def test_keys_are_read_by_their_schema(
     assert f"person: {person}" in text
     assert formats in text if formats else "format:" not in text
     assert load_policy(tmp_path / "policy.yaml").format.key_type == ("raw" if key is None else "avro")
+
+
+def test_topic_of_debezium_gets_a_policy_for_the_rows_inside(portcullis: Any, orders: Any, tmp_path: Path) -> None:
+    client = connect(KafkaSettings(bootstrap_servers=orders))
+    with closing(client.admin()) as admin, closing(client.producer("debezium")) as producer:
+        admin.create_topic("shop.customers", 1)
+        producer.init_transactions()
+        producer.begin()
+        rows = [order(one, named=True) for one in range(500)]
+        changes = [{"before": None, "after": row, "source": {"db": "shop"}, "op": "c"} for row in rows]
+        changes += [{"before": rows[0], "after": None, "source": {"db": "shop"}, "op": "d"}]
+        values: list[bytes | None] = [json.dumps({"schema": None, "payload": change}).encode() for change in changes]
+        producer.produce(Partition("shop.customers", 0), [*values, None])
+        producer.commit()
+    result = portcullis(
+        "policy", "init", "--topic", "shop.customers", "--bootstrap", orders, "--out", tmp_path, "--try"
+    )
+    assert result.exit_code == 0, result.output
+    policy = load_policy(tmp_path / "policy.yaml")
+    assert policy.schema.person == "customer"
+    assert policy.stream is not None
+    assert policy.stream.envelope == "debezium"
+    assert "tried with the 500 records" in result.stdout
+    assert MARK not in result.output
