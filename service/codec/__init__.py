@@ -39,6 +39,7 @@ from service.codec.formats import (
     topic_complaints,
     warm_up,
 )
+from service.codec.framings import other_framing
 from service.codec.json import JsonCodec
 from service.codec.left_records import LeftRecords
 from service.codec.subjects import NO_SCHEMAS, NewerSchemaError, SchemaIds
@@ -80,6 +81,7 @@ __all__ = [
     "format_names",
     "is_read_as",
     "key_format_names",
+    "other_framing",
     "plain_values",
     "read_events",
     "refusals_of",

@@ -48,6 +48,8 @@ class RecordBatch:
     timestamps: NDArray[np.int64]  # milliseconds since 1970
     keys: list[bytes | None] = field(repr=False)
     values: list[bytes | None] = field(repr=False)
+    header_names: frozenset[str] = frozenset()
+    """Headers of the first record: how producers write is the same for many records."""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -58,7 +60,8 @@ class RecordBatch:
         if end - first == len(self):
             return self
         some = slice(first, end)
-        return type(self)(self.partition, self.offsets[some], self.timestamps[some], self.keys[some], self.values[some])
+        columns = self.offsets[some], self.timestamps[some], self.keys[some], self.values[some]
+        return type(self)(self.partition, *columns, self.header_names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from dataclasses import replace
 from functools import partial
 
 from microdata import UnavailableError
-from service.codec import Events
+from service.codec import DEFAULT_FORMAT, Events, other_framing
 from service.kafka import (
     Client,
     FatalError,
@@ -96,6 +96,8 @@ class Worker:
         self._lag_at = 0.0
         self._warned_at: dict[tuple[str, Partition], float] = {}
         self._rejections: dict[Partition, RecentRejections] = {}
+        self._read_before: set[Partition] = set()
+        """Partitions of which a record was read since they were taken over."""
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop."""
@@ -153,6 +155,7 @@ class Worker:
         # What was polled before its partition was restored comes again from where that goes on.
         kept = {partition for partition, own in running.items() if own is before.get(partition)}
         ours = [batch for batch in batches if batch.partition in kept]
+        self._read_before &= running.keys()
         taken = self._decode_all(ours, timeout)
         self.metrics.polled(self._connections.consumer.assignment(), running, self._owned.stopped)
         return taken
@@ -248,9 +251,24 @@ class Worker:
         """The engine decides in its own thread; what it decides is `fresh` until a transaction has committed it."""
         own = self._owned.running[batch.partition]
         events = self._connections.decoder.decode(batch)
+        if not self._has_readable_framing(batch, events):
+            return
         self._note_rejections(batch, events)
         push = self._thread_of(batch.partition).submit(own.take, events, int(batch.offsets[-1]) + 1, self._clock())
         self._pushes.append((batch.partition, own, push))
+
+    def _has_readable_framing(self, batch: RecordBatch, events: Events) -> bool:
+        """Stop a partition whose first records show a framing that is not read, before any of them is rejected."""
+        if batch.partition in self._read_before:
+            return True
+        plain_json = self.stream.format.input.type == DEFAULT_FORMAT
+        reason = other_framing(batch, batch.header_names, events, plain_json=plain_json)
+        if reason is None:
+            if len(events):
+                self._read_before.add(batch.partition)
+            return True
+        self._owned.halt(batch.partition, f"{batch.partition.topic}/{batch.partition.number}: {reason}")
+        return False
 
     def _note_rejections(self, batch: RecordBatch, events: Events) -> None:
         """Report a partition of which most recent records are rejected; the schema of the topic may have changed."""

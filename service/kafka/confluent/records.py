@@ -74,4 +74,5 @@ def batch_of(partition: Partition, messages: list[Any]) -> RecordBatch:
         np.fromiter(map(_STAMP, map(ck.Message.timestamp, messages)), np.int64, len(messages)),
         list(map(ck.Message.key, messages)),
         list(map(ck.Message.value, messages)),
+        frozenset(name for message in messages[:1] for name, _ in message.headers() or ()),
     )

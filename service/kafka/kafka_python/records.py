@@ -33,4 +33,5 @@ def batch_of(partition: Partition, records: list[Any]) -> RecordBatch:
         np.fromiter((record.timestamp for record in records), np.int64, len(records)),
         [record.key for record in records],
         [record.value for record in records],
+        frozenset(name for record in records[:1] for name, _ in record.headers),
     )

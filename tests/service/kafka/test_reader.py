@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from kafka import KafkaAdminClient, TopicPartition
 
 from service.kafka import Partition, RetriableError, UnknownTopicError
@@ -121,3 +122,15 @@ def test_who_takes_long_for_a_batch_is_not_told_that_the_broker_did(world: Any) 
 def test_there_are_no_watermarks_of_what_does_not_exist(world: Any) -> None:
     with pytest.raises((UnknownTopicError, RetriableError)):
         world.reader(request_timeout_ms=2_000).watermarks(Partition("no-" + world.name, 0))
+
+
+def test_batch_names_the_headers_of_its_first_record(world: Any) -> None:
+    partition = world.topic()
+    producer = Producer({"bootstrap.servers": world.bootstrap})
+    for headers in ([("__value_schema_id", b"1"), ("trace", b"2")], None):
+        producer.produce(partition.topic, b"value", partition=0, headers=headers)
+    producer.flush()
+    (batch,) = world.reader().read(partition, 0, 2, 10)
+    assert batch.header_names == {"__value_schema_id", "trace"}
+    (batch,) = world.reader().read(partition, 1, 2, 10)
+    assert batch.header_names == frozenset()

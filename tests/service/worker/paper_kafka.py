@@ -41,6 +41,8 @@ class Paper:
         self.owned = frozenset()  # type: ignore[var-annotated]
         self.generation, self.member = 1, "me"
         self.polls = 0
+        self.header_names = frozenset[str]()
+        """Headers of all records."""
         self.others = 0
         """Members of the group before this one joins."""
         self.errors: dict[Any, Any] = {}
@@ -163,7 +165,8 @@ class Paper:
         self._fail(f"read {place.topic}/{place.number}")
         offsets = np.array([n for n in range(start, stop) if (place, n) not in self.gone], np.int64)
         records = [self.logs[place][n] for n in offsets]
-        yield RecordBatch(place, offsets, offsets, [key for key, _ in records], [value for _, value in records])
+        keys, values = [key for key, _ in records], [value for _, value in records]
+        yield RecordBatch(place, offsets, offsets, keys, values, self.header_names)
 
     # -- producer
 
