@@ -59,9 +59,11 @@ class Shop:
         self._read = AvroDeserializer(self.registry)
 
     def serialized(self, schema: Any, *numbers: int, **more: Any) -> list[bytes]:
-        write = AvroSerializer(self.registry, json.dumps(schema))
+        return [self.written(schema, purchase(number, **more)) for number in numbers]
+
+    def written(self, schema: Any, value: Any) -> bytes:
         context = SerializationContext(self.town.stream.input, MessageField.VALUE)
-        return [write(purchase(number, **more), context) for number in numbers]
+        return AvroSerializer(self.registry, json.dumps(schema))(value, context)
 
     def clusters(self) -> list[Any]:
         context = SerializationContext(self.town.stream.output, MessageField.VALUE)
