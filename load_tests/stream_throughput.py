@@ -3,9 +3,10 @@
 Passing through means what any exactly-once service must do: consume, decode JSON, encode it again, produce and commit
 offsets in transactions. The worker does that too, and decides, checks and publishes clusters. Both clocks start when
 the partitions are assigned. Events have 200 bytes, some of them in a field that the policy does not know. The worker is
-measured again with the same events as Avro and as Protobuf, in and out, with schemas in files.
+measured again with the same events as Avro and as Protobuf, in and out, with schemas in files. With `--runs` all four
+are measured in turn so many times, and the table has their medians.
 
-    python -m load_tests.stream_throughput [--events 500000] [--broker apache] [--client NAME] [--docs FOLDER]
+    python -m load_tests.stream_throughput [--events 500000] [--runs 5] [--broker apache] [--client NAME] [--docs DIR]
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import fastavro
@@ -161,7 +163,7 @@ def fill(client: Client, topic: str, events: int, written: Callable[[list[dict[s
 
 def pass_through(client: Client, source: str, target: str, events: int) -> float:
     """Events per second of a service that changes nothing."""
-    consumer, producer = client.group_consumer(f"pass-{source}"), client.producer(f"pass-{source}")
+    consumer, producer = client.group_consumer(f"pass-{target}"), client.producer(f"pass-{target}")
     producer.init_transactions()
     consumer.subscribe([source], lambda _: None, lambda _: None, lambda _: None)
     while len(consumer.assignment()) < PARTITIONS:
@@ -206,7 +208,7 @@ def anonymize(
     client: Client, source: str, target: str, events: int, format_name: str | None = None
 ) -> tuple[float, dict[str, float]]:
     """Events per second of the worker until everything taken is committed and all that is decided published."""
-    description = {**POLICY, "name": source, "stream": {**POLICY["stream"], "input": source, "output": target}}
+    description = {**POLICY, "name": target, "stream": {**POLICY["stream"], "input": source, "output": target}}
     description["stream"].pop("dead_letters")
     settings = WorkerSettings(commit_interval=INTERVAL)
     stream = stream_of(parse_policy(yaml.safe_dump(description)), settings)
@@ -233,29 +235,43 @@ def anonymize(
     return events / seconds, {"clusters": status["counts"]["clusters"], "released": status["counts"]["released"]}
 
 
-def measure(kind: str, name: str, events: int) -> tuple[object, ...]:
-    """One row of the table."""
+def measure(kind: str, name: str, events: int, runs: int) -> tuple[object, ...]:
+    """One row of the table: medians of runs that take turns."""
     with broker(kind) as bootstrap, tempfile.TemporaryDirectory():
         client = connect(KafkaSettings(bootstrap_servers=bootstrap, client=name))
         admin = client.admin()
-        topics = [f"{role}-{each}" for each in FORMATS for role in ("raw", "safe")]
-        for topic in ("raw", "passed", "safe", *topics):
+        sources = ["raw", *(f"raw-{each}" for each in FORMATS)]
+        targets = [f"{role}-{run}" for run in range(runs) for role in ("passed", "safe", *FORMATS)]
+        for topic in (*sources, *targets):
             admin.create_topic(topic, PARTITIONS)
         admin.close()
         size = fill(client, "raw", events, as_json)
-        plain = pass_through(client, "raw", "passed", events)
-        safe, counts = anonymize(client, "raw", "safe", events)
-        others = []
         for each, (write, _, _) in FORMATS.items():
             fill(client, f"raw-{each}", events, write)
-            others.append(round(anonymize(client, f"raw-{each}", f"safe-{each}", events, each)[0]))
+        found = []
+        for run in range(runs):
+            plain = pass_through(client, "raw", f"passed-{run}", events)
+            safe, counts = anonymize(client, "raw", f"safe-{run}", events)
+            others = [anonymize(client, f"raw-{each}", f"{each}-{run}", events, each)[0] for each in FORMATS]
+            found.append((plain, safe, safe / plain, *others))
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-        speeds = round(plain), round(safe), safe / plain, *others
-        return kind, name, round(size), *speeds, counts["clusters"], memory
+        plain, safe, ratio, *others = map(median, zip(*found, strict=True))
+        return (
+            kind,
+            name,
+            round(size),
+            round(plain),
+            round(safe),
+            ratio,
+            *map(round, others),
+            counts["clusters"],
+            memory,
+        )
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--runs", type=int, default=1, help="runs of each that take turns; the table has their medians")
     parser.add_argument("--broker", choices=["embedded", "apache"], action="append")
     parser.add_argument("--client", choices=["confluent-kafka", "kafka-python"], action="append")
     parser.add_argument("--docs", type=Path, help="folder of the documentation, to write its table anew")
@@ -269,7 +285,7 @@ def main() -> None:
     for kind in given.broker or ["embedded", "apache"]:
         for name in given.client or ["confluent-kafka", "kafka-python"]:
             events = given.events if name == "confluent-kafka" else given.events // 5
-            rows.append(measure(kind, name, events // 2 if given.quick else events))
+            rows.append(measure(kind, name, events // 2 if given.quick else events, given.runs))
     columns = (
         "broker",
         "client",
