@@ -19,7 +19,7 @@ from microdata.columns import is_text, is_valid
 from service.codec._avro_kernels import write_longs, write_texts, write_words
 from service.codec.avro_schema import MOST_CALCULATED_DIGITS
 from service.codec.binary_messages import BinaryMessages, column_of, field_names, filled, is_whole, space_of, texts_of
-from service.codec.events import Emit
+from service.codec.events import EXACT_MOMENT, Emit, micros_of
 
 _WHOLE = b"\x02\x02"
 """The first part of one."""
@@ -89,6 +89,8 @@ def _type(kind: pa.DataType) -> Any:
     """The Avro type of a column; public values of JSON are texts of JSON."""
     if isinstance(kind, pa.BaseExtensionType):
         return "string"
+    if kind == EXACT_MOMENT:
+        return _type(pa.timestamp("us", "UTC"))
     if pa.types.is_timestamp(kind):
         return {"type": "long", "logicalType": f"{'' if kind.tz else 'local-'}timestamp-{_UNITS[kind.unit]}"}
     if pa.types.is_decimal(kind):
@@ -143,6 +145,8 @@ def _long(value: int) -> bytes:
 
 def _written(column: pa.Array, *, optional: bool = True) -> pa.Array:
     """The bytes of each value, if optional behind the branch of a union with null in which it is."""
+    if column.type == EXACT_MOMENT:
+        column = micros_of(column)
     kind, valid = column.type, is_valid(column)
     if pa.types.is_null(kind):
         return column_of(*write_longs(np.zeros(len(column), np.int64), valid, optional))

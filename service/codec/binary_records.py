@@ -76,6 +76,10 @@ class BinaryReader(ABC, Generic[Head, Plan]):
     def layers(self, name: str, place: int, data: Bytes, found: Found, plan: Plan) -> list[pa.Array]:
         """The values of a field, a column for each type that they may have."""
 
+    def public_layers(self, name: str, place: int, data: Bytes, found: Found, plan: Plan) -> list[pa.Array]:
+        """Return the values of a field that is published as it is, a column for each type that they may have."""
+        return self.layers(name, place, data, found, plan)
+
     def read(self, values: Sequence[bytes | None]) -> tuple[list[Part[Plan]], NDArray[np.int8]]:
         """What is found in records, and of each why it is refused; 0 where it is not."""
         lengths = np.fromiter((-1 if value is None else len(value) for value in values), np.int64, len(values))
@@ -194,12 +198,10 @@ class BinaryDecoder(Generic[Head, Plan]):
     def rows(self, part: Part[Plan], offsets: NDArray[np.int64], keys: list[bytes | None] | None) -> Events:
         """The events of records in which this was found."""
         _, data, found, plan = part
-        layers = {
-            name: self.reader.layers(name, place, data, found, plan) for place, name in enumerate(self.reader.fields)
-        }
+        places = {name: place for place, name in enumerate(self.reader.fields)}
         encoded = encode_layers(
             self._encoded,
-            {name: layers[name] for name in self._encoded.fields()},
+            {name: self.reader.layers(name, places[name], data, found, plan) for name in self._encoded.fields()},
             len(offsets),
             keys,
             person_key=self._person_key,
@@ -210,7 +212,7 @@ class BinaryDecoder(Generic[Head, Plan]):
         good[encoded.rows] = True
         public = {}
         for name, kind in self.public.items():
-            public[name], reasons = one_column(layers[name], kind)
+            public[name], reasons = one_column(self.reader.public_layers(name, places[name], data, found, plan), kind)
             wrong = np.flatnonzero(good & (reasons > 0))
             refused += [Refused(int(offsets[row]), name, Reason(int(reasons[row]))) for row in wrong]
             good[wrong] = False

@@ -8,6 +8,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from microdata import Boxes, PersonKey, PersonSource, Reason, Refusals, RejectedRows, Schema, Show
@@ -112,6 +113,17 @@ def refusals_of(schema: Schema, refused: Sequence[Refused]) -> Refusals:
         np.array([places[one.field] for one in refused], np.int16),
         np.array([one.reason for one in refused], np.int8),
     )
+
+
+EXACT_MOMENT = pa.struct([("seconds", pa.int64()), ("nanos", pa.int32())])
+"""Public moments with nanoseconds, for all years from 1 to 9999; no type of Arrow has both."""
+
+
+def micros_of(column: pa.Array) -> pa.Array:
+    """Return exact moments to the microsecond."""
+    seconds, nanos = column.flatten()
+    micros = pc.add(pc.multiply(seconds, 1_000_000), pc.cast(pc.divide(nanos, 1_000), pa.int64()))
+    return micros.cast(pa.timestamp("us", "UTC"))
 
 
 def plain_values(column: pa.Array) -> pa.Array:

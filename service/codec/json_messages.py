@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from microdata import Attribute, Schema, Show, generalizations
-from service.codec.events import Emit, Leaving
+from service.codec.events import EXACT_MOMENT, Emit, Leaving, micros_of
 
 Texts: TypeAlias = NDArray[np.object_]
 """A column of bytes: what is added to it is added to each of them."""
@@ -121,7 +122,17 @@ def _public_texts(column: pa.Array) -> list[bytes]:
     if column.type == JSON_VALUE:
         texts: list[bytes] = column.storage.cast(pa.large_binary()).to_pylist()
         return texts
+    if column.type == EXACT_MOMENT:
+        moments = zip(micros_of(column).to_pylist(), column.flatten()[1].to_pylist(), strict=True)
+        return [_moment_text(moment, nanos) for moment, nanos in moments]
     return [msgspec.json.encode(value) for value in column.to_pylist()]
+
+
+def _moment_text(moment: datetime | None, nanos: int | None) -> bytes:
+    """JSON text of a moment, with nanoseconds where it has some."""
+    if moment is None or nanos is None or nanos % 1_000 == 0:
+        return msgspec.json.encode(moment)
+    return b'"%b.%09dZ"' % (moment.replace(tzinfo=None, microsecond=0).isoformat().encode(), nanos)
 
 
 def _value_texts(attribute: Attribute) -> Texts:

@@ -31,6 +31,7 @@ from service.codec.binary_records import (
     strange,
 )
 from service.codec.envelopes import path_inside, paths_inside
+from service.codec.events import EXACT_MOMENT, micros_of
 from service.codec.protobuf_schema import MOMENT, Leaf, Path, Plan, arrow_type, message_of, path_of
 from service.codec.protobuf_text import unescaped, whole
 from service.codec.protobuf_types import Enum, Field, File, Message, ProtobufSchemaError
@@ -250,6 +251,13 @@ class ProtobufReader(BinaryReader[bytes, Plan]):
                 layers.append(default.take(pa.array(np.zeros(rows, np.int64), mask=~absent)))
         return layers
 
+    def public_layers(self, name: str, place: int, data: Bytes, found: Found, plan: Plan) -> list[pa.Array]:
+        """The values of a public field; moments keep their nanoseconds."""
+        leaf = plan.leaves.get(name)
+        if leaf is None or arrow_type(leaf.field) != MOMENT:
+            return self.layers(name, place, data, found, plan)
+        return [*_exact_moments(leaf, found, found.choice[leaf.slot] == VALUE)]
+
 
 class ProtobufDecoder(BinaryDecoder[bytes, Plan]):
     """Rows of records of Protobuf."""
@@ -267,7 +275,7 @@ class ProtobufDecoder(BinaryDecoder[bytes, Plan]):
         for name, complaint in complaints(newest, schema, schemas.aliases, envelope):
             raise SchemaError(complaint, at=name)
         ways = {name: path_of(newest, path_inside(envelope, name), schemas.aliases) for name in schema.public}
-        public = {name: arrow_type(way[-1]) for name, way in ways.items() if way}
+        public = {name: _public_type(way[-1]) for name, way in ways.items() if way}
         paths = paths_inside(envelope, schema.fields())
         reader = ProtobufReader([*paths], schemas, newest, max_bytes, paths)
         super().__init__(schema, reader, public, largest_row, person_key)
@@ -303,13 +311,9 @@ def _columns(leaf: Leaf, data: Bytes, found: Found, there: NDArray[np.bool_]) ->
     field, begins = leaf.field, found.begins[leaf.slot]
     kind: Any = arrow_type(field)
     if kind == MOMENT:
-        nanos = found.begins[leaf.nanos]
-        least, most = (each // _SECOND for each in RANGES["timestamp-micros"])
-        fits = (least <= begins) & (begins <= most) & (nanos >= 0) & (nanos <= _MOST_NANOS)
-        moments = np.where(fits, begins, 0) * _SECOND + nanos // 1_000
-        yield pa.array(moments, mask=~(there & fits)).view(kind)
-        if (there & ~fits).any():
-            yield strange(there & ~fits)
+        exact, *others = _exact_moments(leaf, found, there)
+        yield micros_of(exact)
+        yield from others
     elif field.kind in {"string", "bytes"}:
         ends = np.where(there, found.ends[leaf.slot], 0)
         yield gathered(data, np.where(there, begins, 0), ends, there, text=field.kind == "string")
@@ -327,6 +331,22 @@ def _columns(leaf: Leaf, data: Bytes, found: Found, there: NDArray[np.bool_]) ->
         yield pa.array(begins.astype(bool), mask=~there)
     else:
         yield pa.array(begins.astype(kind.to_pandas_dtype()), kind, mask=~there)
+
+
+def _exact_moments(leaf: Leaf, found: Found, there: NDArray[np.bool_]) -> Iterator[pa.Array]:
+    """Moments with their nanoseconds, null where they are not there; then those that no calendar has."""
+    seconds, nanos = found.begins[leaf.slot], found.begins[leaf.nanos]
+    least, most = (each // _SECOND for each in RANGES["timestamp-micros"])
+    fits = there & (least <= seconds) & (seconds <= most) & (nanos >= 0) & (nanos <= _MOST_NANOS)
+    parts = [pa.array(np.where(fits, seconds, 0)), pa.array(np.where(fits, nanos, 0).astype(np.int32))]
+    yield pa.StructArray.from_arrays(parts, fields=[*EXACT_MOMENT], mask=pa.array(~fits))
+    if (there & ~fits).any():
+        yield strange(there & ~fits)
+
+
+def _public_type(field: Field) -> pa.DataType | None:
+    kind = arrow_type(field)
+    return EXACT_MOMENT if kind == MOMENT else kind
 
 
 def _float(said: str) -> float:

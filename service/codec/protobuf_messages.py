@@ -36,7 +36,7 @@ from service.codec.binary_messages import (
     space_of,
     texts_of,
 )
-from service.codec.events import Emit
+from service.codec.events import EXACT_MOMENT, Emit
 from service.codec.protobuf_schema import MOMENT
 
 _FIRST_NUMBER, _LAST_NUMBER = 20_000, (1 << 25) - 1
@@ -108,7 +108,7 @@ def _value(attribute: Attribute) -> str:
 
 
 def _type(kind: pa.DataType) -> str:
-    if pa.types.is_timestamp(kind) and kind.tz:
+    if kind == EXACT_MOMENT or (pa.types.is_timestamp(kind) and kind.tz):
         return _MOMENT
     return _PLAIN.get(kind, "string")
 
@@ -183,8 +183,11 @@ def _head(number: int, wire: int) -> NDArray[np.uint8]:
 def _written(number: int, column: pa.Array) -> pa.Array:
     """The bytes of each value behind the tag of its field; nothing where it is null."""
     kind, valid = column.type, is_valid(column)
-    if pa.types.is_timestamp(kind) and kind.tz:
-        column = _moments(column.cast(MOMENT))
+    if kind == EXACT_MOMENT:
+        column = _moments(*(filled(part, 0) for part in column.flatten()))
+    elif pa.types.is_timestamp(kind) and kind.tz:
+        micros = filled(column.cast(MOMENT).cast(pa.int64()), 0)
+        column = _moments(micros // _SECOND, micros % _SECOND * 1_000)
     elif kind not in _PLAIN or is_text(kind):
         pass
     elif pa.types.is_boolean(kind):
@@ -200,12 +203,11 @@ def _written(number: int, column: pa.Array) -> pa.Array:
     return column_of(*write_texts(data, places, valid, _head(number, LENGTH)))
 
 
-def _moments(column: pa.Array) -> pa.Array:
+def _moments(seconds: NDArray[np.int64], nanos: NDArray[np.integer]) -> pa.Array:
     """Messages of seconds and nanoseconds."""
-    micros, every = filled(column.cast(pa.int64()), 0), np.ones(len(column), bool)
-    seconds = column_of(*write_varints(micros // _SECOND, every, _head(1, VARINT)))
-    nanos = column_of(*write_varints(micros % _SECOND * 1_000, every, _head(2, VARINT)))
-    return joined([seconds, nanos])
+    every = np.ones(len(seconds), bool)
+    parts = (1, seconds), (2, nanos.astype(np.int64))
+    return joined([column_of(*write_varints(part, every, _head(number, VARINT))) for number, part in parts])
 
 
 def warm_up() -> None:

@@ -66,7 +66,8 @@ def test_values_of_every_type_are_what_they_are() -> None:
         Batch(written(text, order(1, **values)), written(text, order(2)))
     )
     found = dict(zip(kinds, (column.to_pylist() for column in events.public), strict=True))
-    assert {name: column[0] for name, column in found.items()} == values | {"wrapped": 0.0}
+    at = {"seconds": int(moment.timestamp() // 1), "nanos": 1_000 * moment.microsecond}
+    assert {name: column[0] for name, column in found.items()} == values | {"wrapped": 0.0, "at": at}
     # What a record of proto3 does not hold is nothing, where it may say so, or else zero.
     zeros = {name: "" if kind == "string" else b"" if kind == "bytes" else 0 for name, (kind, _) in kinds.items()}
     assert {name: column[1] for name, column in found.items()} == zeros | {"at": None, "wrapped": None, "kind": "x"}

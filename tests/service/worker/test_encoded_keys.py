@@ -62,7 +62,7 @@ def worker_of(paper: Any, text: str = POLICY, on_stop: str = "flush", **settings
     return worker
 
 
-def cycle(worker: Any, times: int = 3) -> None:
+def cycle(worker: Any, times: int = 5) -> None:
     for _ in range(times):
         once = threading.Event()
         once.set()

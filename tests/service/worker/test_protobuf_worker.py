@@ -1,5 +1,6 @@
 """A worker on topics of Protobuf, through a registry or with schemas in files."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from service.registry import Registry, SchemaConflictError
 from service.worker.settings import WorkerSettings
 from service.worker.stream import stream_of
 from service.worker.warmup import warm_up
+from tests.service.codec.avro_world import read
 from tests.service.codec.protobuf_world import classes, compiled, order, order_text, written
 from tests.service.registry.fake_registry import FakeRegistry
 from tests.service.worker.paper_kafka import Paper
@@ -180,3 +182,37 @@ def test_what_a_registry_does_not_take_is_told_with_what_is_different(
     known[0].subjects["safe-value"] = [known[0].add("theirs", {"type": "object"}, "JSON")]
     with pytest.raises(SchemaConflictError, match="it is PROTOBUF, and was JSON"):
         worker_of(policy_of("protobuf"), Paper(1))
+
+
+MOMENTS = [(1_600_000_000, 123_456_789), (-62_135_596_800, 1), (253_402_300_799, 999_999_999), (0, 0), (1, 5_000)]
+TEXTS = [
+    "2020-09-13T12:26:40.123456789Z",
+    "0001-01-01T00:00:00.000000001Z",
+    "9999-12-31T23:59:59.999999999Z",
+    "1970-01-01T00:00:00Z",
+    "1970-01-01T00:00:01.000005Z",
+]
+
+
+@pytest.mark.parametrize("target", ["protobuf", "json", "avro"])
+def test_public_timestamps_keep_their_nanoseconds(known: tuple[FakeRegistry, int], target: str) -> None:
+    """Of Avro they keep microseconds, as it has nothing longer for all years."""
+    fake, _ = known
+    text = order_text("google.protobuf.Timestamp at = 7;")
+    number = fake.add("raw-value", text, "PROTOBUF")
+    policy = policy_of(f"{{input: protobuf, output: {target}}}", **{"[amount, note]": "[amount, at]"})
+    values = [order(n, at={"seconds": seconds, "nanos": nanos}) for n, (seconds, nanos) in enumerate(MOMENTS)]
+    paper = run(policy, *(framed(number, text, value) for value in values), framed(number, text, order(5)))
+    assert not letters(paper)
+    if target == "protobuf":
+        rows = [row for cluster in clusters(paper, fake) for row in cluster.rows]
+        found = {row.amount - 2**40: (row.at.seconds, row.at.nanos) if row.HasField("at") else None for row in rows}
+        assert found == {**dict(enumerate(MOMENTS)), 5: None}
+    elif target == "json":
+        rows = [row for message in messages(paper) for row in json.loads(message)["rows"]]
+        assert {row["amount"] - 2**40: row["at"] for row in rows} == {**dict(enumerate(TEXTS)), 5: None}
+    else:
+        (schema,) = fake.subjects["safe-value"]
+        parts = [read(fake.schemas[schema]["schema"], message[5:])["rows"] for message in messages(paper)]
+        micros = {row["amount"] - 2**40: row["at"] and row["at"].microsecond for rows in parts for row in rows}
+        assert micros == {0: 123_456, 1: 0, 2: 999_999, 3: 0, 4: 5, 5: None}
