@@ -8,6 +8,7 @@ import fastavro
 import pytest
 
 from service.codec import undescribed
+from service.kafka import Partition
 from service.policy import PolicyError, parse_policy
 from service.replay import Replay, replay_file
 from tests.service.codec.avro_world import written
@@ -303,3 +304,19 @@ def test_fields_of_a_topic_that_nobody_described_are_those_inside(registry: Fake
     assert table.column("id").to_pylist() == [0, 1, 2]
     if kind in {"connect", "avro"}:
         assert str(table.column("born").to_pylist()[0]) == "1990-01-01"
+
+
+def test_person_in_a_connect_key_of_json_is_the_same_in_created_updated_and_rejected_rows() -> None:
+    text = POLICY.replace("person: id", "person: {key: payload.id}").replace("FORMAT", "{key: json}")
+    paper = Paper(1)
+    worker = worker_of(parse_policy(text.replace("ENVELOPE", "debezium")), paper)
+    keys = [json.dumps({"schema": {"type": "struct"}, "payload": {"id": n % 2}}).encode() for n in range(7)]
+    values: list[bytes | None] = [connect(change("cu"[n % 2], n)) for n in range(4)]
+    values += [connect(change("d", 0)), None, b'{"op": "c", "after": null}']
+    paper.logs[Partition("raw", 0)] += list(zip(keys, values, strict=True))
+    cycle(worker, 3)
+    worker._finish()
+    counts = worker.metrics.status()["counts"]
+    worker.close()
+    assert letters(paper) == [(6, "(record)", "missing")]
+    assert (counts["skipped"], counts["released"]) == (2, 4)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from service.kafka import Partition
 from service.policy import load_policy
 from tests.service.codec.avro_world import order, record, written
 from tests.service.registry.fake_registry import FakeRegistry
@@ -101,3 +102,21 @@ def test_records_with_ids_in_headers_are_read_by_a_schema_in_a_file(tmp_path: An
     worker.close()
     assert not letters(paper)
     assert messages(paper)
+
+
+def test_partition_whose_keys_have_their_ids_in_headers_stops_before_a_record_is_rejected(
+    registry: FakeRegistry,
+) -> None:
+    number = registry.subjects["raw-value"][0]
+    registry.add("raw-key", '"string"')
+    paper = Paper(1)
+    paper.header_names = frozenset({"__key_schema_id"})
+    worker = worker_of(policy_of("{input: avro, key: avro}", **{"person: who": "person: {key: true}"}), paper)
+    keyed = [(written("string", f"p{n}"), framed(number, SCHEMA, order(n))) for n in range(6)]
+    paper.logs[Partition("raw", 0)] += keyed
+    cycle(worker, 3)
+    (reason,) = worker.metrics.status()["stopped"].values()
+    assert "key.schema.id.serializer=" in reason
+    worker._finish()
+    worker.close()
+    assert not letters(paper)
