@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from service.codec import Format, TopicFormat
 from tests.service.codec.protobuf_world import classes
@@ -111,4 +112,19 @@ def test_change_events_of_debezium_go_through_and_deletes_are_skipped(shop: Shop
     town.stop()
     assert worker.metrics.status()["counts"]["skipped"] == 4
     assert len(set(town.released())) == len(town.released()) >= 17
+    assert not town.values(town.stream.dead_letters or "")
+
+
+@pytest.mark.parametrize("shop", ["kafka-python", "confluent-kafka"], indirect=True)
+def test_partition_with_schema_ids_in_headers_stops_before_a_record_is_rejected(shop: Shop) -> None:
+    town = shop.town
+    producer = Producer({"bootstrap.servers": town.world.bootstrap})
+    for value in shop.serialized(FIRST, *range(10)):
+        producer.produce(town.stream.input, value[5:], partition=0, headers=[("__value_schema_id", b"\1" + bytes(16))])
+    producer.flush()
+    worker = town.start()
+    town.until(lambda: worker.metrics.status()["stopped"])
+    (reason,) = worker.metrics.status()["stopped"].values()
+    town.stop()
+    assert "PrefixSchemaIdSerializer" in reason
     assert not town.values(town.stream.dead_letters or "")

@@ -94,14 +94,17 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
+DRAINED_CHANGES = CHANGES | {"renamed with alias": WITH_ALIAS, "public type promoted": record(amount="double")}
+
+
+@pytest.mark.parametrize("change", DRAINED_CHANGES)
 @pytest.mark.parametrize("settings", [{}, {"accept_loss": True}], ids=["drain", "drain --accept-loss"])
 def test_drain_publishes_pending_events_after_an_incompatible_schema_was_registered(
     registry: FakeRegistry, paper: Paper, change: str, settings: Any
 ) -> None:
     pending(policy_of(), paper, registry)
     before = len(messages(paper))
-    registry.add("raw-value", CHANGES[change])
+    registry.add("raw-value", DRAINED_CHANGES[change])
     assert drained(policy_of(), paper, **settings) == {0: 5}
     assert len(messages(paper)) > before
     assert sorted(row["amount"] - 2**40 for row in rows_of(paper, registry)) == [*range(5)]
