@@ -61,6 +61,7 @@ def policy_part(policy: Policy) -> dict[str, Any]:
         "data": policy.data.name,
         "fingerprint": policy.fingerprint(),
         "purpose": policy.purpose,
+        "preset": None if policy.preset is None else policy.preset.model_dump(mode="json"),
         "asked": {"algorithm": policy.algorithm_name, "parameters": policy.parameters.model_dump(mode="json")},
         "attacks": dict(policy.attacks),
     }

@@ -46,11 +46,17 @@ class _Asked(_Strict):
     parameters: dict[str, Any]
 
 
+class _Preset(_Strict):
+    name: str
+    reviewed: list[str]
+
+
 class _Policy(_Strict):
     name: str
     data: str
     fingerprint: Digest
     purpose: str | None
+    preset: _Preset | None
     asked: _Asked
     attacks: dict[str, float]
 

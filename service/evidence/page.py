@@ -226,9 +226,15 @@ def _asked(filed: Mapping[str, Any]) -> str:
         ("algorithm", str(asked.get("algorithm"))),
         *((name, json.dumps(value)) for name, value in parameters if value not in (None, {}, [])),
         *([("purpose", str(policy["purpose"]))] if policy.get("purpose") else []),
+        *([("preset", _preset(policy["preset"]))] if policy.get("preset") else []),
         *((f"allowed to {name}", percent(most)) for name, most in (policy.get("attacks") or {}).items()),
     ]
     return card("What was asked", f"Policy {policy.get('name')}.", facts(("parameter", "value"), lines))
+
+
+def _preset(preset: Mapping[str, Any]) -> str:
+    reviewed = ", ".join(preset["reviewed"])
+    return f"{preset['name']}, fields reviewed by hand: {reviewed}" if reviewed else str(preset["name"])
 
 
 _AT_LEAST = "Persons are not told by what is published: so many there are at least. They were counted when it was made."

@@ -152,6 +152,7 @@ def test_a_row_in_another_class_shows_though_all_hashes_are_made_to_fit(filed: P
         ({"policy": {"fingerprint": "0" * 64}}, "the policy: fingerprint"),
         ({"policy": {"asked": {"algorithm": "mondrian", "parameters": {"k": 50, "l": 2}}}}, "the policy: asked"),
         ({"policy": {"name": "another"}}, "the policy: name"),
+        ({"policy": {"preset": {"name": "hipaa", "reviewed": []}}}, "the policy: preset"),
         ({"policy": {"attacks": {"prosecutor": 0.01}}}, "the policy: attacks"),
         ({"reported": {"show": "mean"}}, "reported: show"),
         ({"words": {"limits": []}}, "what is assumed and not said"),
