@@ -56,6 +56,10 @@ KIND: dict[str, type[KafkaError]] = {
     "TOPIC_ALREADY_EXISTS": TopicExistsError,
 }
 
+_MEANING = {
+    "INVALID_TIMESTAMP": "the clock of this machine and that of the broker differ by more than the topic's "
+    "message.timestamp.after.max.ms or message.timestamp.before.max.ms allows; correct the clock",
+}
 NAMES: dict[int, str] = {
     -1: "UNKNOWN_SERVER_ERROR",
     1: "OFFSET_OUT_OF_RANGE",
@@ -197,6 +201,12 @@ NAMES: dict[int, str] = {
 def name_of(number: int) -> str:
     """Kafka's name for a code; one of a fixed set, also for a code from the future."""
     return NAMES.get(number, "UNKNOWN_SERVER_ERROR")
+
+
+def explained(name: str, text: str) -> str:
+    """Return what a client says of an error, with what it means where the client's words do not tell."""
+    meaning = _MEANING.get(name)
+    return f"{text} ({meaning})" if meaning else text
 
 
 def kind_of(name: str) -> type[KafkaError]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import confluent_kafka as ck
 
-from service.kafka.codes import NAMES, kind_of, name_of
+from service.kafka.codes import NAMES, explained, kind_of, name_of
 from service.kafka.errors import (
     AbortableError,
     DeniedError,
@@ -58,7 +58,7 @@ def translate(error: ck.KafkaError) -> KafkaError:
         kind = FatalError
     elif kind is RetriableError and error.txn_requires_abort():
         kind = AbortableError
-    return kind(text, code)
+    return kind(explained(code, text), code)
 
 
 class Connection:

@@ -12,7 +12,7 @@ from kafka.consumer.fetcher import Fetcher
 from kafka.net.compat import KafkaNetClient
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from service.kafka.codes import kind_of, name_of
+from service.kafka.codes import explained, kind_of, name_of
 from service.kafka.errors import DeniedError, FinalError, KafkaError, RetriableError, StaleGroupError
 from service.kafka.oauth import fetch_token
 from service.kafka.settings import KafkaSettings
@@ -36,7 +36,7 @@ def translate(error: BaseException) -> KafkaError:
     text, name = f"{type(error).__name__}: {error}", type(error).__name__
     if isinstance(error, kp.BrokerResponseError) and error.errno is not None:
         name = name_of(error.errno)
-        return kind_of(name)(text, name)
+        return kind_of(name)(explained(name, text), name)
     kind = next((ours for theirs, ours in OWN.items() if isinstance(error, theirs)), RetriableError)
     return kind(text, name)
 

@@ -236,6 +236,13 @@ def test_both_clients_mean_the_same_by_a_code_and_only_what_is_known_to_be_final
     assert isinstance(ours[0], FinalError) == (number in FINAL)
 
 
+def test_refused_time_of_a_record_names_the_clock_with_both_clients() -> None:
+    number = next(number for number, name in NAMES.items() if name == "INVALID_TIMESTAMP")
+    for error in (of_librdkafka(ck.KafkaError(number)), of_kafka_python(kp.for_code(number)("text"))):
+        assert isinstance(error, RetriableError)
+        assert "correct the clock" in str(error)
+
+
 def test_of_the_codes_of_librdkafka_itself_few_are_final() -> None:
     own = {name: getattr(ck.KafkaError, name) for name in dir(ck.KafkaError) if name[:2] != "__" and name[0] == "_"}
     final = {name for name, code in own.items() if isinstance(of_librdkafka(ck.KafkaError(code)), FinalError)}
