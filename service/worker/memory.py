@@ -322,16 +322,7 @@ class DurableMemory:
                 "another version of the worker has written it, in another way; run that version, or drain with it"
             )
         tables = {name: columns for owner in self._owners for name, columns in owner.room(self._note.sizes).items()}
-        live: dict[bytes, int] = {}
-        start, end, tell_at = self._note.start, self._note.end, time.monotonic() + _TELL_SECONDS
-        if end > start:
-            for batch in reader.read(self._where, start, end, _READ_TIMEOUT):
-                for key, value in zip(batch.keys, batch.values, strict=True):
-                    self._apply(tables, live, key or b"", value)
-                if time.monotonic() > tell_at:
-                    tell_at += _TELL_SECONDS
-                    done = (int(batch.offsets[-1]) + 1 - start) / (end - start)
-                    log.info("%s/%d: %.0f %% of what is remembered is read", *self._where, 100 * done)
+        live = self._read_records(reader, tables)
         for owner in self._owners:
             for name in owner.sizes():
                 self._sums.fill(name, tables[name], owner.loose)
@@ -342,6 +333,35 @@ class DurableMemory:
         pages = {key: sequence for key, sequence in live.items() if not key.startswith(_DELTA)}
         self._live = _Live(pages, deltas, begun, (table, page), owed)
         return tables
+
+    def _read_records(self, reader: Reader, tables: Mapping[str, Room]) -> dict[bytes, int]:
+        """Put all records of this run into the tables; the keys that are not deleted, with their sequences.
+
+        Records that no worker has sealed are ignored: what they are in the place of is missing then, which shows.
+        """
+        live: dict[bytes, int] = {}
+        foreign: list[tuple[int, int]] = []
+        start, end, tell_at = self._note.start, self._note.end, time.monotonic() + _TELL_SECONDS
+        for batch in reader.read(self._where, start, end, _READ_TIMEOUT) if end > start else ():
+            for offset, key, value in zip(batch.offsets.tolist(), batch.keys, batch.values, strict=True):
+                if value is not None and not self._keys.is_sealed(value):
+                    foreign.append((offset, len(key or b"")))
+                    continue
+                try:
+                    self._apply(tables, live, key or b"", value)
+                except DataError as error:
+                    raise LostMemoryError(f"the record at offset {offset} is damaged: {error}") from None
+            if time.monotonic() > tell_at:
+                tell_at += _TELL_SECONDS
+                done = (int(batch.offsets[-1]) + 1 - start) / (end - start)
+                log.info("%s/%d: %.0f %% of what is remembered is read", *self._where, 100 * done)
+        if foreign:
+            sentence = (
+                "%s/%d: %d records were not written by a worker and are ignored; the first is at offset %d, with a key "
+                "of %d bytes. Only workers should be able to write to this topic"
+            )
+            log.warning(sentence, *self._where, len(foreign), *foreign[0])
+        return live
 
     def _apply(self, tables: Mapping[str, Room], live: dict[bytes, int], key: bytes, value: bytes | None) -> None:
         """Put what a record holds over what is there; `live` are the records that nobody has deleted."""

@@ -58,6 +58,11 @@ class Keys:
         head = _MAGIC + struct.pack("<BQ", len(name), sequence) + name
         return head + nonce + AESGCM(self.seals[self.current]).encrypt(nonce, content, _place(where, key, sequence))
 
+    @staticmethod
+    def is_sealed(value: bytes) -> bool:
+        """Return whether a value begins as everything that a worker seals."""
+        return value.startswith(_MAGIC)
+
     def open(self, sealed: bytes, where: Partition, key: bytes) -> tuple[bytes, int]:
         """What was sealed for this place, and its sequence."""
         try:

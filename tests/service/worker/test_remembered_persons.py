@@ -302,7 +302,7 @@ def test_people_are_known_again_by_a_new_process_with_the_same_key_file(quarter:
         (lambda own: own.paper.logs[MEMORY].__delitem__(slice(-1, None)), "ends before the records"),
         (lambda own: own.paper.logs[MEMORY].__setitem__(-1, own.paper.logs[MEMORY][0]), "missing or old"),
         (lambda own: own.paper.logs[MEMORY].__setitem__(-1, (b"delta/99/0", own.paper.logs[MEMORY][0][1])), "not open"),
-        (lambda own: own.paper.logs[MEMORY].__setitem__(-1, (b"pool/0", b"PCM1")), "no worker of this version"),
+        (lambda own: own.paper.logs[MEMORY].__setitem__(-1, (b"pool/0", b"PCM1")), "missing or old"),
         (lambda own: own.paper.ids.update({MEMORY.topic: UUID(int=9)}), "deleted and created again"),
     ],
 )
@@ -314,6 +314,32 @@ def test_memory_that_is_not_what_its_state_says_stops_the_partition(quarter: Qua
     quarter.come(40)
     quarter.hall.cycle(3)
     assert len(quarter.published()[0]) == published
+
+
+def test_record_that_no_worker_wrote_is_ignored_and_reported(
+    quarter: Quarter, caplog: pytest.LogCaptureFixture
+) -> None:
+    quarter.paper.logs[MEMORY].append((b"somebody", b"Zq7mark"))
+    offset = len(quarter.paper.logs[MEMORY]) - 1
+    quarter.come(40)
+    quarter.hall.cycle(3)
+    before = quarter.known()
+    with caplog.at_level("WARNING"):
+        quarter.restart()
+        quarter.hall.cycle()
+    assert quarter.known()["persons"] == before["persons"]
+    (told,) = [one.message for one in caplog.records if "not written by a worker" in one.message]
+    assert f"1 records were not written by a worker and are ignored; the first is at offset {offset}" in told
+    assert "a key of 8 bytes" in told
+    assert not any(text in caplog.text for text in ("Zq7mark", "somebody"))
+
+
+def test_damaged_record_is_named_by_its_offset(quarter: Quarter) -> None:
+    quarter.restart()
+    log = quarter.paper.logs[MEMORY]
+    key, value = log[-1]
+    log[-1] = (key, value[:-1] + bytes([value[-1] ^ 1]))
+    assert f"the record at offset {len(log) - 1} is damaged: a record does not open with key" in quarter.stopped()
 
 
 def test_a_memory_topic_that_is_created_again_while_it_runs_stops_the_partition(quarter: Quarter) -> None:
