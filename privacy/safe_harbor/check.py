@@ -90,7 +90,7 @@ class _Intervals:
 def check_publication(publication: Publication, reviewed: Collection[str], year: int) -> tuple[ForbiddenColumn, ...]:
     """Return the columns that must not be published like this in this year.
 
-    `reviewed` names columns that somebody has found to be none of the 18 identifiers. It replaces what their names do
+    `reviewed` names columns that a reviewer has found to be none of the 18 identifiers. It replaces what their names do
     not say, and hits that are not certain. Values that are certainly identifiers are forbidden all the same.
     """
     published = publication.classes >= 0

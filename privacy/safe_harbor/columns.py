@@ -1,4 +1,4 @@
-"""Whether a column is known to identify nobody: by its name, or by values from a short list such as that of the states.
+"""Whether a column is known not to identify a person: by its name, or by values from a short list such as states.
 
 What is not known is not published: a column of surnames has no pattern that would give it away.
 """
@@ -56,7 +56,7 @@ class ColumnReview:
     meaning: NameMeaning
     hits: tuple[Hit, ...]
     known: bool
-    """Whether the name, or a short list that holds all values, says that the column identifies nobody."""
+    """Whether the name, or a short list that holds all values, says that the column does not identify a person."""
 
     @property
     def reason(self) -> str:

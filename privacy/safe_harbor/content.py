@@ -25,7 +25,7 @@ class Hit:
     what: str
     """How the values look, for messages."""
     certain: bool
-    """Whether nothing else is written like this. Other hits may be codes of something that identifies nobody."""
+    """Whether nothing else is written like this. Other hits may be codes of something that identifies no person."""
     values: NDArray[np.bool_]
     """Which of the distinct values look like it."""
 

@@ -20,7 +20,7 @@ class Meaning(Enum):
     DATE = "a date, of which the year may be published"
     AGE = "an age, which may be published up to 89"
     STATE = "a state"
-    AMOUNT = "a number of any size that identifies nobody, such as an amount of money"
+    AMOUNT = "a number of any size that does not identify a person, such as an amount of money"
     ATTRIBUTE = "a property that many persons share"
     UNKNOWN = "nothing"
 

@@ -232,7 +232,7 @@ def _as_logical(given: Mapping[str, Any]) -> Mapping[str, Any]:
         int(number) if (number := str(said.get(key, ""))).isdecimal() and len(number) < 4 else default
         for key, default in (("scale", 0), ("connect.decimal.precision", MOST_DIGITS))
     )
-    # The converter writes 64 digits where nobody has said how many there are.
+    # The converter writes 64 digits if their number is not given.
     precision = min(given.get("precision", precision), MOST_DIGITS) if given.get("precision") != 64 else MOST_DIGITS
     return {"scale": scale, **given, "logicalType": "decimal", "precision": precision}
 

@@ -221,7 +221,7 @@ def _unmeasured(filed: Any, own: Any) -> Iterator[str]:
 
 
 def same(about: str, filed: object, own: object) -> Check:
-    """Compare what was filed with what is there."""
+    """Compare a filed value with the value that was found."""
     return Check(about, "holds") if _same(filed, own) else Check(about, "differs", "it is not what was filed")
 
 

@@ -64,7 +64,7 @@ def _verdict(evidence: Mapping[str, Any], checks: Sequence[Check] | None) -> Ver
 
 
 def _verification(evidence: Mapping[str, Any], checks: Sequence[Check] | None) -> Line:
-    """Whether somebody compared the file with what it is about, and how that is done."""
+    """Whether the file was compared with what it is about, and how to compare it."""
     needs = _NEEDS[kind_of(evidence)]
     if kind_of(evidence) == "table" and "links" in evidence["parts"]:
         needs += ", and the links that were kept"

@@ -69,7 +69,7 @@ class JobFiles:
         return self._private(job_id, self.result(job_id, attempt).name)
 
     def _private(self, job_id: str, name: str) -> Path:
-        """Return a directory of a job that nobody else may enter; `parents` would make the one above it for all."""
+        """Return a directory of a job that only the service may enter. `parents=True` ignores the mode above it."""
         path = self._of(job_id) / name
         for directory in (path.parent, path):
             directory.mkdir(exist_ok=True, mode=0o700)

@@ -52,6 +52,6 @@ class Job(JobView):
     cancel_at: float | None = None
     """When somebody asked to stop it."""
     stop_search_at: float | None = None
-    """When somebody asked to publish the best that its search has found so far."""
+    """When a caller asked to publish the best that its search has found so far."""
     idempotency_key: str | None = None
     digest: str | None = None

@@ -247,7 +247,7 @@ class PresetSection(Section):
     reviewed: list[FieldName] = Field(
         default_factory=list,
         max_length=1_000,
-        description="fields that somebody has looked at and found to be none of the 18 identifiers, where names and "
+        description="fields that a reviewer has found to be none of the 18 identifiers, where names and "
         "values do not tell; values that are certainly identifiers are not published all the same",
     )
 

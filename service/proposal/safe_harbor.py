@@ -145,7 +145,7 @@ class SafeHarbor:
                 guess, "dates are read by their first four characters: write them as 2024-01-31, or as years"
             )
         years = [int(label[:4]) for label in column.labels.to_pylist()]
-        # Who was born in the year before this is 90 this year, or was, and so is who has an older date of any kind.
+        # A person who was born before this year is 90 or older, and so is a person with an older date of any kind.
         first = self._year - OLDEST
         oldest = f"before {first}"
         declaration = {"type": "category", "characters": 4, "forms": forms, "on_unknown": "other", "other": oldest}
@@ -159,7 +159,7 @@ class SafeHarbor:
         reasons = " ".join(guess.reason for guess in ruled)
         warnings = [
             *_not_recognised(ruled),
-            "Safe Harbor also requires that you know of no way to identify somebody by what is left.",
+            "Safe Harbor also requires that you know of no way to identify a person by the remaining data.",
             "Names of people and places in a column with a harmless name are not recognised: read declared columns.",
             "Safe Harbor requires no k: the guarantee below is stricter. With k: 1 the rules alone hold.",
         ]

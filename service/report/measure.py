@@ -117,7 +117,7 @@ def table_report(
 def determined_figures(
     publication: Publication, models: Sequence[Model], audited: Audit, rejected: Rejected | None
 ) -> dict[str, Any]:
-    """Return the sections of a report that draw nothing at random: whoever has the publication measures the same."""
+    """Return the sections of a report that draw nothing at random, so that they can be measured again."""
     table, groups = publication.table, _groups(publication)
     rejected = rejected or Rejected.of(publication.rejected, publication.given, (), 0.0)
     return {

@@ -131,7 +131,7 @@ class Connections:
     def _new_codec(self) -> StreamCodec:
         """Make the codec by the newest schemas; where the policy does not fit them, by those that the stream has used.
 
-        So an incompatible schema keeps nobody from draining a stream, and nothing that is pending is stuck.
+        So an incompatible schema does not prevent draining a stream, and no pending event is stuck.
         """
         if self._registry is None:
             self._registry = registry_of(self._stream.route)

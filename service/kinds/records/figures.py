@@ -1,6 +1,6 @@
-"""Figures of a report that can be measured again from files, by somebody who verifies evidence.
+"""Figures of a report that can be measured again from files when evidence is verified.
 
-Without links, nobody knows which row of the original is in which class. The rows are then placed in one way in which
+Without links, it is not known which row of the original is in which class. The rows are then placed in one way in which
 they can have been published, and only figures that are the same in every such way are returned.
 """
 

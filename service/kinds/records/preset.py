@@ -40,5 +40,5 @@ def require_preset(policy: Policy, publication: Publication) -> str:
     if forbidden:
         raise DataError(_REMEDY, fields=[(column.name, str(column)) for column in forbidden])
     reviewed = ", ".join(policy.preset.reviewed)
-    by_hand = f"; judged by whoever wrote the policy: {reviewed}" if reviewed else ""
+    by_hand = f"; reviewed by the author of the policy: {reviewed}" if reviewed else ""
     return f"preset hipaa: no published column was recognised as one of the 18 identifiers{by_hand}"

@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the columns; what is there belongs to the tokens that made it."""
+    """Add the columns; existing rows belong to the tokens that made them."""
     before = op.get_bind().dialect.name == "sqlite"
     recreate: Literal["always", "never"] = "always" if before else "never"  # in SQLite long columns must come last
     with op.batch_alter_table("jobs", recreate=recreate) as jobs:
