@@ -81,6 +81,20 @@ def test_what_is_right_has_no_fault_whichever_way_it_is_audited() -> None:
         assert (kinds(found), found.outcome) == ([], "holds"), way
 
 
+def test_number_of_two_classes_is_a_fault_each_way_it_is_audited() -> None:
+    for way, found in every_way(replace(PUBLISHED, labels=("1", "1"))).items():
+        assert kinds(found) == [("ambiguous", 1)], way
+        assert not found.holds, way
+    for labels in (("1", "2"), ("", ""), ()):
+        for way, found in every_way(replace(PUBLISHED, labels=labels)).items():
+            assert kinds(found) == [], (way, labels)
+
+
+def test_clusters_of_a_stream_may_be_published_with_several_means() -> None:
+    means = replace(published_of(replace(PUBLICATION, show="mean")), labels=("1", "1"))
+    assert ("ambiguous", 1) not in kinds(audit(TABLE, means, K))
+
+
 def test_an_undeclared_column_is_a_fault_whichever_way_it_is_audited() -> None:
     for way, found in every_way(replace(PUBLISHED, undeclared=("customer",))).items():
         assert (kinds(found), found.outcome) == ([("undeclared", 1)], "does not hold"), way
