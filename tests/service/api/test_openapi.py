@@ -47,7 +47,7 @@ def test_every_route_is_documented(app: Any) -> None:
             if status.startswith("4"):
                 content = response["content"]["application/problem+json"]
                 assert content["examples"], (where, status)
-        if method in {"post", "put"}:
+        if method in {"post", "put"} and not path.endswith("/stop-search"):  # that one says all with its address
             assert operation["requestBody"]["content"], where
     assert "HTTPValidationError" not in json.dumps(document), "the framework's errors echo what was sent"
 
