@@ -46,7 +46,7 @@ class Raising:
 def raising(publication: Publication) -> Raising:
     """Raise each quasi-identifier by itself."""
     table, published = publication.table, publication.boxes.widened()
-    chosen, weights = _chosen(publication)
+    chosen, weights = _chosen(publication.sizes, published, len(table))
     if not len(chosen):
         return Raising(0.0, ())
     tree = row_tree(table.quasi)
@@ -69,13 +69,18 @@ def raising(publication: Publication) -> Raising:
     return Raising(risk(published.lo, published.hi), tuple(found))
 
 
-def _chosen(publication: Publication) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Classes to look at, and the share of the rows that each stands for."""
-    sizes, most = publication.sizes, int(np.clip(_VISITS // max(len(publication.table), 1), _FEWEST_BOXES, MOST_BOXES))
+def _chosen(sizes: NDArray[np.int64], published: Boxes, rows: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return classes to look at, and the share of the rows that each stands for.
+
+    Which ones are drawn depends on boxes and sizes alone, not on the order of classes or rows: whoever has only the
+    published file draws the same.
+    """
+    most = int(np.clip(_VISITS // max(rows, 1), _FEWEST_BOXES, MOST_BOXES))
     if len(sizes) <= most:
         return np.arange(len(sizes)), sizes / max(int(sizes.sum()), 1)
-    rows = np.random.default_rng(0).choice(publication.classes[publication.classes >= 0], most)
-    chosen, counts = np.unique(rows, return_counts=True)
+    order = np.lexsort((sizes, *published.hi.T, *published.lo.T))
+    drawn = np.random.default_rng(0).choice(np.repeat(order, sizes[order]), most)
+    chosen, counts = np.unique(drawn, return_counts=True)
     return chosen.astype(np.int64), counts / most
 
 

@@ -81,3 +81,19 @@ def test_a_raised_box_covers_what_it_covered() -> None:
         assert (lo <= shown.lo).all()
         assert (hi >= shown.hi).all()
         assert (class_loss(Boxes(shown.schema, lo, hi)) >= class_loss(shown)).all()
+
+
+def test_what_is_looked_at_by_chance_does_not_depend_on_the_order_of_rows_and_classes() -> None:
+    """Who verifies evidence has the same boxes and sizes, but neither the order of classes nor whose rows they have."""
+    publication = Mondrian(k=2).anonymize(random_table(3_000, 4))
+    order = np.random.default_rng(1).permutation(len(publication.table))
+    numbers = np.random.default_rng(2).permutation(len(publication.boxes))
+    boxes = publication.boxes
+    again = Publication(
+        publication.table.take(order),
+        np.argsort(numbers)[publication.classes[order]].astype(np.int32),
+        Boxes(boxes.schema, boxes.lo[numbers], boxes.hi[numbers]),
+    )
+    found, other = raising(publication), raising(again)
+    assert other.risk == pytest.approx(found.risk, rel=1e-9)
+    assert [one.risk for one in other.columns] == pytest.approx([one.risk for one in found.columns], rel=1e-9)
