@@ -27,6 +27,8 @@ _NOT_SHOWN = (
     "the file was made"
 )
 _ROUNDING = 1e-9
+_ABSENT = object()
+"""Stands for a statement that is not there, which differs from every one that is, also from one without a value."""
 _AT_RANDOM = frozenset({"tried", "queries"})
 _OUTSIDE = frozenset({"population", "beside"})
 
@@ -144,7 +146,8 @@ def same_audit(filed: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[Che
         yield Check("what the audit found", "differs", "what was published cannot be read any more")
         return
     for name in sorted({*filed, *own}):
-        yield same(f"audited: {name}", filed.get(name), own.get(name))
+        # An added name without a value differs too: its page would show the name as verified.
+        yield same(f"audited: {name}", filed.get(name, _ABSENT), own.get(name, _ABSENT))
     if own.get("holds"):
         return
     if own.get("outcome") == "not shown" and filed.get("outcome") == "not shown":

@@ -71,6 +71,7 @@ def tamperings(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
     """Every way to change one statement: another value, none at all, one more beside it."""
     if isinstance(value, dict):
         yield f"{place}.approved", value | {"approved": True}
+        yield f"{place}.approved", value | {"approved": None}
         for name, inner in value.items():
             below = f"{place}.{name}" if place else name
             yield below, {other: value[other] for other in value if other != name}
