@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import re
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,8 @@ from microdata.errors import DataError
 from microdata.lines import escaped_texts
 
 DELIMITERS = ",;\t|"
+_LINE_END = re.compile(r"\r\n|\n|\r")
+"""How rows end. `str.splitlines` would also split at characters that a name may have, such as U+2028."""
 ROW_LIMIT = 4 << 20
 """No row may be longer than this many bytes."""
 _ROWS_LOOKED_AT = 20
@@ -52,8 +55,10 @@ def sniff(sample: bytes, wanted: Sequence[str], names: Sequence[str] | None, opt
     """
     if not sample.strip():
         raise DataError("the file is empty")
-    lines = sample.decode("utf-8-sig", errors="replace").splitlines()
-    blank = next(number for number, line in enumerate(lines) if line.strip())
+    lines = _LINE_END.split(sample.decode("utf-8-sig", errors="replace"))
+    blank = next((number for number, line in enumerate(lines) if line.strip()), None)
+    if blank is None:
+        raise DataError("the file is empty")
     if "\0" in lines[blank]:
         raise DataError("not UTF-8 text: there are NUL bytes in the first row")
     first = {delimiter: _first_rows(lines[blank:], delimiter) for delimiter in DELIMITERS}

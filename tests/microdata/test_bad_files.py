@@ -42,6 +42,8 @@ UNREADABLE = "damaged, cut off, or something else"
     [
         ("t.csv", b"", "t.csv: the file is empty"),
         ("t.csv", b"\n  \n", "the file is empty"),
+        ("t.csv", b"\xef\xbb\xbf", "the file is empty"),
+        ("t.csv", b"\xc2\xa0\n", "the file is empty"),
         ("t.csv", HEAD, "no rows after the header"),
         ("t.csv", HEAD.strip(), "no rows after the header"),
         ("t.csv", b"id:age:sex\nSecret:30:F\n", "none of the declared columns .* one of the delimiters"),

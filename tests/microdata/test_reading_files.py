@@ -29,6 +29,7 @@ from microdata import (
     decode,
     delimited,
     read_batches,
+    read_sample,
     read_table,
     sources,
     table_from_frame,
@@ -63,6 +64,14 @@ def check(encoded: Any) -> None:
     assert table.public.to_pydict() == {"shop": ["x", "y\nz", "x"]}
     assert encoded.rows.tolist() == [0, 1, 2]
     assert not len(encoded.refusals)
+
+
+@pytest.mark.parametrize("character", ["\u2028", "\u0085", "\x0b", "\x1e"], ids=ascii)
+def test_only_line_feeds_and_carriage_returns_end_the_header(tmp_path: Path, character: str) -> None:
+    """Python's lines also end elsewhere, but no row of a CSV file does."""
+    (tmp_path / "t.csv").write_text(CSV.replace("secret", f"sec{character}ret"), encoding="utf-8")
+    check(read_table(tmp_path / "t.csv", SCHEMA))
+    assert read_sample(tmp_path / "t.csv").columns.column_names[-1] == f"sec{character}ret"
 
 
 def write(path: Any, kind: Any) -> None:
