@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow.compute as pc
 
-from microdata import DataError, Hierarchy
+from microdata import DataError, Hierarchy, invisible_character, shown_escaped
 from service.proposal.names import (
     names_direct,
     names_index,
@@ -65,9 +65,11 @@ def guesses(columns: Sequence[Profile], tags: Mapping[str, Sequence[str]] | None
     `tags` is what a schema says of columns: a company's own word goes before a guess.
     """
     persons = find_persons(columns)
-    if persons.column is not None and not _can_be_named(persons.column):
+    why = None if persons.column is None else unnameable(persons.column)
+    if why is not None:
         # To count its rows as persons instead would make k a lie.
-        raise DataError(f"{persons.column!r} names persons, but {_UNNAMEABLE}; rename that column first")
+        shown = shown_escaped(persons.column or "")
+        raise DataError(f"the column '{shown}' names persons, but {why}; rename that column first")
     last = columns[-1].name if columns else None
     found = [
         _guess(column, persons, tagged(tags.get(column.name, ()) if tags else ()), is_last=column.name == last)
@@ -96,12 +98,12 @@ def _guess(column: Profile, persons: Persons, tag: Tagged, *, is_last: bool) -> 
     return replace(guess, missing=column.missing, reason=said)
 
 
-_UNNAMEABLE = "its name begins or ends with a dot, or has two in a row: a policy cannot name it"
-
-
-def _can_be_named(name: str) -> bool:
-    """Whether a policy can; dots lead into records within records."""
-    return all(name.split("."))
+def unnameable(name: str) -> str | None:
+    """Return why a policy cannot name a column; None if it can. Dots lead into records within records."""
+    if not all(name.split(".")):
+        return "its name begins or ends with a dot, or has two in a row: a policy cannot name it"
+    found = invisible_character(name)
+    return None if found is None else f"its name has an invisible character ({found[1]}): a policy cannot name it"
 
 
 def _left_out(column: Profile, persons: Persons) -> str | None:
@@ -111,8 +113,8 @@ def _left_out(column: Profile, persons: Persons) -> str | None:
 
 def _left_out_by_name(column: Profile, persons: Persons) -> str | None:
     name = column.name
-    if not _can_be_named(name):
-        return _UNNAMEABLE
+    if (why := unnameable(name)) is not None:
+        return why
     if names_index(name) or _counts_rows(column):
         return "it counts the rows"
     if names_direct(name) and column.distinct > 5:
@@ -138,7 +140,17 @@ def _left_out_by_content(column: Profile) -> str | None:
         return "texts of their own in nearly every row, or very many, or very long ones"
     if column.kind is Kind.CODE and column.nearly_unique and not names_place(column.name) and column.repeats < 1.1:
         return "codes of their own in nearly every row"
-    return "very many different values" if column.kind is Kind.CODE and column.distinct > MAX_LEAVES else None
+    return _left_out_by_labels(column)
+
+
+def _left_out_by_labels(column: Profile) -> str | None:
+    """Why a hierarchy cannot have the values of a column."""
+    if column.kind is Kind.CODE and column.distinct > MAX_LEAVES:
+        return "very many different values"
+    hidden = next((found for label in column.labels.to_pylist() if (found := invisible_character(label))), None)
+    if hidden is None:
+        return None
+    return f"a value has an invisible character ({hidden[1]}), which no hierarchy may have: remove such characters"
 
 
 def _is_prose(column: Profile) -> bool:

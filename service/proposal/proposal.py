@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from microdata import DataError, Hierarchy, Sample
+from microdata import DataError, Hierarchy, Sample, shown_escaped
 from microdata.columns import field_column
 from service.policy.data import TopicFacts
 from service.proposal.guesses import Guess, guesses
@@ -101,7 +101,15 @@ def propose(sample: Sample, name: str, topic: TopicFacts | None = None, rules: R
     ]
     trees = {files[guess.name]: guess.hierarchy for guess in found if guess.hierarchy is not None}
     warnings = (*_warnings(found, persons), *said, *_gaps(found, rest))
-    return Proposal("\n".join(lines) + "\n", trees, tuple(found), warnings)
+    return Proposal("\n".join(map(_printable, lines)) + "\n", trees, tuple(found), warnings)
+
+
+def _printable(line: str) -> str:
+    r"""Return a line in which names have only characters that YAML allows; others are escapes such as `\u2028`.
+
+    YAML reads some of them as the end of a line, so that a name in a comment could add to the policy.
+    """
+    return shown_escaped(line).replace("\ufffe", r"\ufffe").replace("\uffff", r"\uffff")
 
 
 def _gaps(found: list[Guess], rest: NDArray[np.bool_]) -> Iterator[str]:

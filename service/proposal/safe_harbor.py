@@ -35,7 +35,7 @@ from privacy.safe_harbor import (
     review_numbers,
     review_texts,
 )
-from service.proposal.guesses import Guess
+from service.proposal.guesses import Guess, unnameable
 from service.proposal.names import names_direct
 from service.proposal.profile import Kind, Profile
 
@@ -94,7 +94,7 @@ class SafeHarbor:
         return ruled, tuple(self._warnings(ruled))
 
     def _ruled(self, guess: Guess, column: Profile) -> Guess:
-        if guess.role == "person" or column.kind is Kind.OTHER or not column.distinct:
+        if guess.role == "person" or column.kind is Kind.OTHER or not column.distinct or unnameable(guess.name):
             return guess
         numeric = column.kind in _NUMBERS
         review = review_numbers(guess.name, column.numbers) if numeric else review_texts(guess.name, column.labels)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from microdata import DataError, Sample
+from microdata import DataError, Sample, invisible_character
 from microdata.columns import field_column, texts
 
 PERSON = re.compile(
@@ -102,7 +102,7 @@ def _wide(columns: pa.Table, name: str) -> RatingsProposal | None:
     prefixes = [match[1] for one in names if one != person and (match := QUESTION.fullmatch(one))]
     prefix = max(set(prefixes), key=lambda one: (prefixes.count(one), one), default="")
     items = [one for one in names if re.fullmatch(re.escape(prefix) + r"\d+", one)]
-    if not prefix or len(items) < FEWEST_ITEMS or any(sign in prefix for sign in "*?["):
+    if not prefix or len(items) < FEWEST_ITEMS or any(sign in prefix for sign in "*?[") or invisible_character(prefix):
         return None
     parts = [_numbers(field_column(columns, one)) for one in items]
     numbers = [part for part in parts if part is not None]

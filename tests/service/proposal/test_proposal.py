@@ -20,6 +20,7 @@ from service.kinds.records.table_check import check_table
 from service.policy import load_policy
 from service.proposal import propose
 from service.proposal.guesses import rounded_outward
+from service.proposal.safe_harbor import SafeHarbor
 from tests.service.cli.cli_world import MARK
 from tests.service.proposal.proposal_world import between, made, one_of, roles, used
 
@@ -120,6 +121,66 @@ def test_persons_that_a_policy_cannot_name_are_not_taken_for_rows() -> None:
     columns = {"Kundennr.": [f"K{row // 2:04}" for row in range(200)], "age": [20 + row % 50 for row in range(200)]}
     with pytest.raises(DataError, match=r"'Kundennr\.' names persons, but its name .* rename that column first"):
         propose(Sample(pa.table(columns)), "customers")
+
+
+INVISIBLE = ["\u200b", "\ufeff", "\u202e", "\u00ad", "\u2028", "\u0085", "\x7f", "\u2800"]
+"""Characters that policies and hierarchies refuse."""
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+@pytest.mark.parametrize("character", INVISIBLE, ids=ascii)
+def test_columns_with_invisible_characters_are_left_out_with_a_reason(
+    tmp_path: Path, character: str, ending: str
+) -> None:
+    """The policy loads and fits; `policy check` would refuse such a name, and a hierarchy such a value."""
+    cities = ["Rome", f"Os{character}lo", "Bonn"]
+    table = pa.table(
+        {
+            f"ci{character}ty": ["Rome", "Oslo", "Bonn"] * 20,
+            f"ill{character}ness": ["flu", "ulcer", "flu"] * 20,
+            f"e{character}mail": [f"{row}@example.org" for row in range(ROWS)],
+            "born_in": cities * 20,
+            "age": [20 + row % 41 for row in range(ROWS)],
+        }
+    )
+    path = tmp_path / f"people.{ending}"
+    write(table, path)
+    found = used(path, tmp_path).proposal
+    reasons = {guess.name: guess.reason for guess in found.guesses if guess.role == "left out"}
+    code = f"U+{ord(character):04X}"
+    assert f"its name has an invisible character ({code}" in reasons[f"ci{character}ty"]
+    assert f"its name has an invisible character ({code}" in reasons[f"ill{character}ness"]
+    assert f"a value has an invisible character ({code}" in reasons["born_in"]
+    assert character not in found.text
+
+
+def test_a_name_in_a_comment_cannot_add_to_the_policy(tmp_path: Path) -> None:
+    """YAML ends a line at U+2028, and with it a comment."""
+    table = pa.table({"age": [20 + row % 41 for row in range(ROWS)], "e-mail\u2028name: other #": ["a@b.c"] * ROWS})
+    for rules in (None, SafeHarbor()):
+        policy = propose(Sample(table), "people", rules=rules).write(tmp_path / f"{rules is None}")
+        assert load_policy(policy).name == "people"
+
+
+@pytest.mark.parametrize("character", ["\ufffe", "\uffff"], ids=ascii)
+def test_a_name_with_a_character_that_yaml_does_not_allow_is_escaped(tmp_path: Path, character: str) -> None:
+    table = pa.table({f"ci{character}ty": ["Rome", "Oslo", "Bonn"] * 20, f"e{character}mail": ["a@b.c"] * ROWS})
+    policy = load_policy(propose(Sample(table), "people").write(tmp_path))
+    assert [one.name for one in policy.schema.quasi] == [f"ci{character}ty"]
+
+
+def test_persons_whose_name_has_an_invisible_character_are_not_taken_for_rows() -> None:
+    columns = {"patient\u200b_id": [f"K{row // 2:04}" for row in range(200)], "age": [*range(20, 70)] * 4}
+    with pytest.raises(DataError, match=r"'patient\\u200b_id' names persons, but its name .*U\+200B.* rename that"):
+        propose(Sample(pa.table(columns)), "customers")
+
+
+def test_safe_harbor_does_not_bring_back_a_column_that_a_policy_cannot_name(tmp_path: Path) -> None:
+    columns = {"zip\u200b": ["53711", "53703"] * 20, "date_of_birth\u200b": ["1990-01-01", "1991-02-03"] * 20}
+    table = pa.table({**columns, "age": [*range(20, 60)]})
+    proposal = propose(Sample(table), "people", rules=SafeHarbor({"537": 412_000}))
+    load_policy(proposal.write(tmp_path))
+    assert {name for name, role in roles(proposal).items() if role != "left out"} == {"age"}
 
 
 def test_nothing_is_replaced(tmp_path: Path) -> None:

@@ -140,6 +140,7 @@ def test_ratings_are_recognised_and_the_proposal_works(tmp_path: Path, text: str
         "user,item,rating\n1,a,500\n1,b,4.25\n2,a,1\n",
         "id,q1,q2,q3\n1,1,2,3\n2,1,2,3\n",
         "id,q1,q2,q3,q4,q5\n1,1,2,3,4,Zq7\n2,1,2,3,4,5\n",
+        WIDE.replace("q", "\u200bq"),
     ],
 )
 def test_other_tables_are_not_taken_for_ratings(tmp_path: Path, text: str) -> None:
