@@ -7,6 +7,7 @@ long as there are few of them.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Collection
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ from service.api.settings import ServiceSettings
 from service.api.tokens import Token, find
 
 _HEALTH = (b"GET /healthz ", b"GET /readyz ", b"HEAD /healthz ", b"HEAD /readyz ")
+_END_OF_HEAD = re.compile(rb"\n\r?\n")
 _MOST_FOR_HEALTH = 64
 _MOST_FOR_HEALTH_OF_ADDRESS = 8
 _HEALTH_SECONDS = 1.0
@@ -42,6 +44,7 @@ class _Guarded(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         """Begin, for all requests, for health checks alone, or not at all."""
         super().connection_made(transport)
+        self._has_asked = False
         self._place = self._places.take(self.client[0] if self.client else "")
         seconds = self._settings.header_seconds if self._place.is_regular else _HEALTH_SECONDS
         self._head = self.loop.call_later(seconds, self._end)
@@ -50,9 +53,11 @@ class _Guarded(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """The first bytes of a further request start the clock again."""
-        if not self._place.is_regular and not data.startswith(_HEALTH):
-            self._end()
-            return
+        if not self._place.is_regular:
+            if self._has_asked or not _is_health_check(data):
+                self._end()
+                return
+            self._has_asked = True
         if not self._is_answering() and self._head.cancelled():
             self._head = self.loop.call_later(self._settings.header_seconds, self._end)
         super().data_received(data)
@@ -124,6 +129,15 @@ class _Places:
         self._of_address[key] -= 1
         if not self._of_address[key]:
             del self._of_address[key]
+
+
+def _is_health_check(data: bytes) -> bool:
+    """Return whether this is one whole request for the service's health, with nothing behind it.
+
+    What follows in the same bytes would be answered as a further request.
+    """
+    end = _END_OF_HEAD.search(data)
+    return data.startswith(_HEALTH) and end is not None and end.end() == len(data)
 
 
 def _has_token(headers: list[tuple[bytes, bytes]], tokens: Collection[Token]) -> bool:

@@ -466,6 +466,12 @@ def test_files_of_a_job_are_for_the_service_alone(tmp_path: Path) -> None:
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
+def _with_body(request: bytes) -> bytes:
+    """A request whose body begins like a health check, and one behind it."""
+    further = b"GET /healthz " + request.replace(b"/healthz", b"/v1/algorithms")
+    return request.replace(b"\r\n\r\n", b"\r\nContent-Length: 13\r\n\r\n") + further
+
+
 @pytest.mark.parametrize("limits", [{"max_connections": 8}, {"max_connections_per_address": 8}])
 def test_health_is_answered_beyond_the_limits(tmp_path: Path, limits: Any) -> None:
     """Idle connections take all places; others are still told that the service lives, and nothing else."""
@@ -481,6 +487,10 @@ def test_health_is_answered_beyond_the_limits(tmp_path: Path, limits: Any) -> No
             with socket.create_connection(("127.0.0.1", service.port), timeout=60) as client:
                 client.sendall(HEALTH.replace(b"/healthz", path.encode()))
                 assert whole_answer(client).startswith(b"HTTP/1.1 ") == answered, "it is closed after the answer"
+        for hidden in (HEALTH * 2, HEALTH + HEALTH.replace(b"/healthz", b"/v1/algorithms"), _with_body(HEALTH)):
+            with socket.create_connection(("127.0.0.1", service.port), timeout=60) as client:
+                client.sendall(hidden)
+                assert not whole_answer(client), "nothing but one health check is answered"
         silent = stack.enter_context(socket.create_connection(("127.0.0.1", service.port), timeout=60))
         began = time.monotonic()
         assert closed(silent)
