@@ -21,6 +21,7 @@ from service.policy import Policy
 
 GUARANTEE = "the guarantee"
 """What the last check of an audit is about, unless the guarantee holds: that is what its findings say."""
+KIND = "the kind of evidence"
 _UNREAD = "there are no rows that can be read"
 _NOT_SHOWN = (
     "it cannot be shown from the published file, which only bounds how many persons it is about; it was checked when "
@@ -59,6 +60,8 @@ def verify(evidence: Mapping[str, Any], given: Given, progress: Progress = silen
     """Repeat everything that can be repeated with what is given, for a table or a replay."""
     parts = evidence["parts"]
     yield from verify_form(evidence, given)
+    if given.policy is not None and not _fits(evidence, given.policy):
+        return
     yield _file("the original", parts["original"], given.original, given)
     basis: dict[str, Path | None] = {"original": given.original}
     if "links" in parts:
@@ -95,11 +98,18 @@ def verify_form(evidence: Mapping[str, Any], given: Given) -> Iterator[Check]:
         yield Check("the policy", "not checked", "it was not given")
         yield Check("what is assumed and not said", "not checked", "it takes the policy")
         return
+    kind = Check(KIND, "holds") if _fits(evidence, given.policy) else Check(KIND, "differs", "the policy makes another")
+    yield kind
     expected = plain(policy_part(given.policy))
     for name in sorted(expected):
         yield same(f"the policy: {name}", parts["policy"].get(name), expected[name])
     words = words_of(kind_of(evidence), given.policy)
     yield same("what is assumed and not said", parts["words"], words)
+
+
+def _fits(evidence: Mapping[str, Any], policy: Policy) -> bool:
+    """Return whether a policy makes this kind of evidence: of tables, or of streams."""
+    return (kind_of(evidence) == "table") == (policy.kind == "table")
 
 
 def _signature(evidence: Mapping[str, Any], signer: Ed25519PublicKey | None) -> Iterator[Check]:

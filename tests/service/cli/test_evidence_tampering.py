@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from microdata import DataError
 from service.evidence import Check, Given, read, signature, verify
 from service.evidence.filing import canonical, sealed
+from service.evidence.gathering import words_of
 from service.policy import load_policy
 from tests.service.cli.cli_world import POLICY, table_text
 
@@ -158,3 +159,33 @@ def test_claims_of_the_issue_are_refused_one_by_one(world: World) -> None:
     parts = copy.deepcopy(world.evidence["parts"])
     parts["policy"]["asked"]["parameters"] |= {"k": 50, "t": 0.01}
     assert accepted(world, parts) is None
+
+
+@pytest.mark.parametrize("show", ["interval", "mean"])
+def test_evidence_of_a_stream_is_none_of_a_table(portcullis: Any, shop: Path, show: str) -> None:
+    """Whose figures would not be compared with anything, and whose words say less about what is assumed."""
+    for name, guarantee in (("table", GUARANTEES["mondrian"]), ("stream", GUARANTEES["castle"])):
+        text = POLICY.replace("{algorithm: mondrian, k: 4, l: 2}", guarantee) + f"show: {show}\n"
+        (shop / f"{name}.yaml").write_text(text)
+        command = "anonymize" if name == "table" else "replay"
+        arguments = [
+            "--policy",
+            shop / f"{name}.yaml",
+            "--out",
+            shop / f"{name}.jsonl",
+            "--links",
+            shop / f"{name}.links",
+        ]
+        result = portcullis(command, shop / "table.csv", *arguments, "--evidence", shop / f"{name}.json")
+        assert result.exit_code == 0, result.output
+    table, stream = (read(shop / f"{name}.json")["parts"] for name in ("table", "stream"))
+    policy, basis = load_policy(shop / "stream.yaml"), {"original": shop / "table.csv", "links": shop / "stream.links"}
+    parts = {name: stream[name] for name in ("policy", "original", "links", "published", "audited")}
+    forged = table | parts | {"words": words_of("table", policy)}
+    secret = bytes.fromhex((shop / "stream.json.secret").read_text())
+    given = Given(policy, basis["original"], shop / "stream.jsonl", basis["links"], secret)
+    for one in (forged, {name: forged[name] for name in forged if name != "links"}):
+        (shop / "forged.json").write_bytes(canonical(sealed(one)))
+        found = {check.about: check.outcome for check in verify(read(shop / "forged.json"), given)}
+        assert found["the kind of evidence"] == "differs"
+        assert "reported: attacks" not in found
