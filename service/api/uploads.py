@@ -204,7 +204,10 @@ class _Reader:
             self._sink = _Table(part, self._directory / f"{part}.part", limits)
         elif part in small:
             name = options.get(b"filename", b"").decode("utf-8", errors="replace")
-            self._sink = _Small(part, small[part], name.replace("\\", "/").rpartition("/")[2])
+            name = name.replace("\\", "/").rpartition("/")[2]
+            if part == "hierarchies" and any(isinstance(sink, _Small) and sink.is_file(name) for sink in self._done):
+                raise unusable(part, "has two files of one name; folders in a name do not count")
+            self._sink = _Small(part, small[part], name)
         else:
             allowed = ", ".join([*(self._tables if self._directory else ()), *small])
             raise ProblemError("bad-upload", f"A part has an unknown name; the names are {allowed}.")
@@ -237,6 +240,10 @@ class _Small:
         self.name = name
         self.content = bytearray()
         self._most = most
+
+    def is_file(self, name: str) -> bool:
+        """Whether this is the hierarchy file of this name."""
+        return self.part == "hierarchies" and self.name == name
 
     def add(self, data: bytes) -> None:
         self.content += data

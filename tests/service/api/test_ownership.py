@@ -149,3 +149,17 @@ def test_same_key_with_swapped_hierarchy_files_is_another_request(world: World) 
     assert swapped.json()["type"].endswith(("idempotency-key-reused", "bad-policy"))
     again = ask(("cities.csv", cities.replace(b"North", b"Nord")), ("items.csv", items))
     assert again.json()["type"].endswith("idempotency-key-reused")
+
+
+def test_two_hierarchy_files_of_one_name_are_refused(world: World) -> None:
+    """The last one counted for both, and requests with them in another order had the same digest."""
+    policy = POLICY.replace("{World: {North: [Oslo, Umea], South: [Rome, Bari]}}", "a/tree.csv").replace(
+        "{Any: [lamp, book, tea]}", "b/tree.csv"
+    )
+    files = [("hierarchies", ("a/tree.csv", b"Oslo;World\n")), ("hierarchies", ("b/tree.csv", b"lamp;Any\n"))]
+    answer = world.client.post(
+        "/v1/jobs", files=[*parts(policy=policy).items(), *files], headers=world.headers["alice"]
+    )
+    assert answer.status_code == 422
+    assert answer.json()["type"].endswith("bad-upload")
+    assert "two files of one name" in answer.text
