@@ -336,7 +336,7 @@ def _all_entries(ratings: Ratings, first: int, last: int) -> tuple[NDArray[np.in
 
 def _long_batches(ratings: Ratings) -> Iterator[pa.RecordBatch]:
     schema, names = ratings.schema, pa.array(ratings.names, pa.string())
-    for first in range(0, len(ratings), ROWS):
+    for first in range(0, max(len(ratings), 1), ROWS):  # where nobody is published, there is a header at least
         rows, items, values = _all_entries(ratings, first, min(first + ROWS, len(ratings)))
         columns = [pa.array(rows + 1), names.take(pa.array(items)), pa.array(ratings.scale.values(values))]
         yield pa.record_batch(columns, names=[schema.person, schema.item, schema.rating])
@@ -345,7 +345,7 @@ def _long_batches(ratings: Ratings) -> Iterator[pa.RecordBatch]:
 def _wide_batches(ratings: Ratings) -> Iterator[pa.RecordBatch]:
     at_once = max(1, CELLS // max(len(ratings.names), 1))
     codes = np.arange(len(ratings.names))
-    for first in range(0, len(ratings), at_once):
+    for first in range(0, max(len(ratings), 1), at_once):
         last = min(first + at_once, len(ratings))
         own = ratings.take(np.arange(first, last))
         cells = own.open.dense(codes, len(codes)) + own.sensitive.dense(codes, len(codes))

@@ -187,3 +187,15 @@ def test_rows_are_taken_in_any_order() -> None:
     assert taken.rated.tolist() == [1, 2, 0, 2]
     assert taken.items.tolist() == [0, 1, 4, 1, 4]
     assert taken.dense(np.array([4, 0]), 5).tolist() == [[0, 2], [1, 0], [0, 0], [1, 0]]
+
+
+@pytest.mark.parametrize("name", ["r.csv", "r.jsonl", "r.parquet"])
+@pytest.mark.parametrize(
+    ("schema", "text"), [(LONG, CSV), (WIDE, "who,q1,q2,secret\nann,5,,1\n")], ids=["long", "wide"]
+)
+def test_a_file_in_which_nobody_is_published(tmp_path: Path, schema: RatingSchema, text: str, name: str) -> None:
+    """Where all persons are suppressed there is still a file, with the names of its columns if it has any."""
+    nobody = read_ratings(written(tmp_path, text), schema).ratings.take(np.empty(0, np.int64))
+    write_ratings(nobody, tmp_path / name)
+    with pytest.raises(DataError, match=r"no (rows|ratings)|empty"):
+        read_ratings(tmp_path / name, schema)
