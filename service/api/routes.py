@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 from fastapi import Request, Response, params
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from fastapi.security.base import SecurityBase
 from pydantic import BaseModel, ValidationError, create_model
 
 from service.problems import Place, ProblemError
@@ -24,9 +25,14 @@ class StrictRoute(APIRoute):
         """Return the framework's handler behind a check of the query."""
         handle = super().get_route_handler()
         known = frozenset(one.alias for one in self.dependant.query_params)
+        calls: list[Any] = [one.call for one in self.dependant.dependencies]
+        guards: list[Any] = [call for call in calls if isinstance(call, SecurityBase)]
 
         async def handle_strictly(request: Request) -> Response:
-            check_query(request, known)
+            if request.query_params:
+                for guard in guards:  # who has no token learns that first, as on every other route
+                    await guard(request)
+                check_query(request, known)
             return await handle(request)
 
         return handle_strictly

@@ -163,3 +163,20 @@ def test_two_hierarchy_files_of_one_name_are_refused(world: World) -> None:
     assert answer.status_code == 422
     assert answer.json()["type"].endswith("bad-upload")
     assert "two files of one name" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v1/releases"),
+        ("GET", "/v1/jobs"),
+        ("POST", "/v1/jobs"),
+        ("DELETE", "/v1/jobs/x"),
+        ("PUT", "/v1/policies/p"),
+    ],
+)
+def test_who_has_no_token_learns_nothing_of_the_query(world: World, method: str, path: str) -> None:
+    answer = world.client.request(method, f"{path}?unknown=1")
+    assert answer.status_code == 401, answer.text
+    assert "parameter" not in answer.text
+    assert world.client.request(method, f"{path}?unknown=1", headers=world.headers["admin"]).status_code == 422
