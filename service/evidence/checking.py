@@ -182,8 +182,7 @@ def _same_figures(filed: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[
     for name, section in filed.items():
         about = f"reported: {name}"
         if name not in own:
-            if section not in (None, []):
-                yield Check(about, "not checked", _why_unmeasured(name))
+            yield Check(about, "not checked", _why_unmeasured(name))
             continue
         left = list(_unmeasured(section, own[name]))
         yield same(about, _part(section, own[name]), own[name])

@@ -25,6 +25,7 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
+    case,
     create_engine,
     delete,
     func,
@@ -156,10 +157,16 @@ class JobStore:
         now = time.time()
         mine = JOBS.c.id == job_id
         with self._engine.begin() as connection:
-            waiting = update(JOBS).where(mine, JOBS.c.state == "queued")
-            connection.execute(waiting.values(state="cancelled", finished_at=now))
-            running = update(JOBS).where(mine, JOBS.c.state == "running", JOBS.c.cancel_at.is_(None))
-            connection.execute(running.values(cancel_at=now))
+            # One statement: between two of them, a job that runs may go back into the queue.
+            waits = JOBS.c.state == "queued"
+            unfinished = update(JOBS).where(mine, JOBS.c.state.in_(("queued", "running")))
+            connection.execute(
+                unfinished.values(
+                    state=case((waits, "cancelled"), else_=JOBS.c.state),
+                    finished_at=case((waits, now), else_=JOBS.c.finished_at),
+                    cancel_at=case((waits, JOBS.c.cancel_at), else_=func.coalesce(JOBS.c.cancel_at, now)),
+                )
+            )
             row = connection.execute(_LOOK, {"id": job_id}).first()
         return JobView(*row) if row else None
 

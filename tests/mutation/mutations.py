@@ -449,12 +449,7 @@ LIKENESS = Target(
         M("Shares.gain", "np.maximum(ratio - 1, 0)", "np.maximum(ratio, 0)"),
         M("Shares.within", "1 + exact(beta)", "2 + exact(beta)"),
         M("Shares.within", "held <= allowed", "held < allowed"),
-        M(
-            "Shares.within",
-            " & ((self.reference > 0) | (self.inside == 0))",
-            "",
-            equivalent="A value with inside > 0 and reference 0 already fails held <= allowed, which is 0.",
-        ),
+        M("Shares.within", " & ((self.reference > 0) | (self.inside == 0))", ""),
         M("Shares.within_logarithm", "1 - np.log", "2 - np.log"),
         M(
             "Shares.within_logarithm",

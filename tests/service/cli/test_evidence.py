@@ -85,6 +85,9 @@ def test_links_make_it_exact(repeated: Any, verified: Any, portcullis: Any, shop
         "the signature",
         "author, time and version",
         "reported: queries",
+        "reported: tried",
+        "reported: population",
+        "reported: beside",
     }
     assert outcomes["the links"] == "holds"
     page = portcullis("evidence", "show", home / "e.json").stdout
