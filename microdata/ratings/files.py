@@ -336,7 +336,7 @@ def _all_entries(ratings: Ratings, first: int, last: int) -> tuple[NDArray[np.in
 
 def _long_batches(ratings: Ratings) -> Iterator[pa.RecordBatch]:
     schema, names = ratings.schema, pa.array(ratings.names, pa.string())
-    for first in range(0, max(len(ratings), 1), ROWS):  # where nobody is published, there is a header at least
+    for first in range(0, max(len(ratings), 1), ROWS):  # without any person, the header is still written
         rows, items, values = _all_entries(ratings, first, min(first + ROWS, len(ratings)))
         columns = [pa.array(rows + 1), names.take(pa.array(items)), pa.array(ratings.scale.values(values))]
         yield pa.record_batch(columns, names=[schema.person, schema.item, schema.rating])

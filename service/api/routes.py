@@ -30,7 +30,7 @@ class StrictRoute(APIRoute):
 
         async def handle_strictly(request: Request) -> Response:
             if request.query_params:
-                for guard in guards:  # who has no token learns that first, as on every other route
+                for guard in guards:  # a caller without a token gets 401, as on every other route
                     await guard(request)
                 check_query(request, known)
             return await handle(request)
